@@ -17,12 +17,12 @@ import yaml
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import list_drafts, setting_tables
-from specmoe.analysis.controls import is_no_control
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.summaries import (
     MEASURED_BY,
     acceptance_by_position,
+    is_no_control,
     make_pairs,
     summarise_baselines,
     summarise_categories,

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from specmoe.analysis.registry import Analysis
+from specmoe.analysis.views import study_commands
 from specmoe.audit.report import audit
 from specmoe.config.load import merge_catalogs, read_mapping
-from specmoe.paper.documents import study_commands
 from specmoe.plan.gate import load_campaign
 from specmoe.study.headline import analyse
 

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from specmoe.analysis.advice import Controls, Status, advise
-from specmoe.analysis.baselines_beside import baselines_beside
 from specmoe.analysis.build import list_drafts
 from specmoe.analysis.decision import Answer, Verdict
 from specmoe.analysis.follow_up import Need, measuring_line
+from specmoe.analysis.state import baselines_beside
 from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise
 from specmoe.analysis.terminal import render_advice
 from specmoe.audit.checks import CHECKS

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.baselines_beside import baselines_beside
+from specmoe.analysis.state import baselines_beside
 from specmoe.analysis.terminal import render_advice
 from specmoe.config.schema import Statistics
 from specmoe.page.page import render_page

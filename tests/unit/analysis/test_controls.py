@@ -3,7 +3,7 @@
 import pandas as pd
 
 from specmoe.analysis.build import list_drafts
-from specmoe.analysis.controls import with_controls
+from specmoe.analysis.summaries import with_controls
 from specmoe.analysis.views import method_settings
 
 from ...recipes import made_info

@@ -24,14 +24,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.controls import is_no_control
 from specmoe.analysis.decision import LITTLE, Answer, Ends, Verdict, decide, find_answer
 from specmoe.analysis.exclusions import at_all_prompts, is_excluded
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Record, records
-from specmoe.analysis.summaries import SETTING, is_idle, key_of, summarise, usual
+from specmoe.analysis.summaries import SETTING, is_idle, is_no_control, key_of, summarise, usual
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
@@ -71,12 +70,6 @@ _HARMLESS = frozenset(
     {"determinism", "controls", "expected_experts", "expected_time", "measured_bandwidth"}
 )
 
-# Integer columns that are null where a target has no setting.
-_COUNTS = [
-    *("not_compared", "beside_failed", "more_repeats", "gamma", "runs", "blocks", "repeats"),
-    *("prompts", "flagged", "impossible", "excluded", "pairs", "draft_bytes", "cut"),
-    "cut_thinking",
-]
 # Where a larger share of settings was lost, or not tried, what is left says nothing of most.
 MOST_MISSING = 0.5
 
@@ -129,8 +122,11 @@ def advise(
         answer = _answer(target, own, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
-    advice = pd.DataFrame(answers, columns=TABLES["advice"].columns)
-    return {"advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")), "advice_settings": settings}
+    table = TABLES["advice"]
+    advice = pd.DataFrame(answers, columns=table.columns)
+    # They are null where a target has no setting.
+    counts = {name: "Int64" for name, kind in table.types.items() if kind == "count"}
+    return {"advice": advice.astype(counts), "advice_settings": settings}
 
 
 def _marked(pairs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:

@@ -10,13 +10,11 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables, summaries
 from specmoe.analysis.advice import advise
-from specmoe.analysis.baselines_beside import baselines_beside
-from specmoe.analysis.controls import is_no_control
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.analysis.state import state
-from specmoe.analysis.summaries import SETTING, usual
+from specmoe.analysis.state import baselines_beside, state
+from specmoe.analysis.summaries import SETTING, is_no_control, usual
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
 from specmoe.audit.checks import count_flagged
 from specmoe.audit.draft_rounds import scores_by_run

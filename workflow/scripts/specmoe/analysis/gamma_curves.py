@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.controls import by_model
 from specmoe.analysis.cost_fit import timed_costs, timed_parts
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, geometric_mean, student_quantile
 from specmoe.analysis.noise import prior
-from specmoe.analysis.summaries import by_group, mean_ratios, with_ends
+from specmoe.analysis.summaries import by_group, by_model, mean_ratios, with_ends
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics

@@ -59,13 +59,10 @@ def in_series(frame: pd.DataFrame) -> pd.DataFrame:
 
     That is the target, and the suite too where two measured the same; `label` then names the suite.
     """
-    suites = frame.groupby(["target", "draft", "gamma"])["suite"].transform("nunique")
-    shared = frame["target"].isin(frame.loc[suites.gt(1), "target"])
-    with_suite = frame["target_label"] + " (suite " + frame["suite"] + ")"
-    return frame.assign(
-        series=frame["target"].where(~shared, frame["target"] + " " + frame["suite"]),
-        label=frame["target_label"].where(~shared, with_suite),
-    ).reset_index(drop=True)
+    suite, settings = frame["suite"], frame.groupby(["target", "draft", "gamma"])
+    several = settings["suite"].transform("nunique").gt(1)
+    shared = frame["target"].isin(frame.loc[several, "target"])
+    return _apart(frame, shared, suite, " (suite " + suite + ")").reset_index(drop=True)
 
 
 def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
@@ -105,11 +102,7 @@ def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """
     frame = joined(frame, analysis)
     several = frame.groupby("target")["draft"].transform("nunique").gt(1)
-    label = frame["target_label"]
-    return frame.assign(
-        label=label.where(~several, label + ", draft " + frame["draft_label"]),
-        series=frame["target"].where(~several, frame["target"] + " " + frame["draft"]),
-    )
+    return _apart(frame, several, frame["draft"], ", draft " + frame["draft_label"])
 
 
 def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
@@ -145,6 +138,15 @@ def _models(names: "pd.Series[str]", analysis: "Analysis") -> pd.DataFrame:
     """Return the row of each of these models, with its rank; null for others."""
     models = analysis.models.assign(rank=range(len(analysis.models))).set_index("model")
     return models.reindex(names).set_axis(names.index)
+
+
+def _apart(
+    frame: pd.DataFrame, shared: "pd.Series[bool]", key: pd.Series, words: pd.Series
+) -> pd.DataFrame:
+    """Add series, the target, and label, with a key and words where its rows are `shared`."""
+    target, label = frame["target"], frame["target_label"]
+    series, label = target.mask(shared, target + " " + key), label.mask(shared, label + words)
+    return frame.assign(series=series, label=label)
 
 
 def _with_dense(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:

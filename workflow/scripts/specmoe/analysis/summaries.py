@@ -8,6 +8,7 @@ A pair is a run with speculation and the baseline that it is compared with. Pair
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import StrEnum
 from operator import itemgetter
 from typing import Any
 
@@ -15,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis import intervals
-from specmoe.analysis.controls import with_controls
 from specmoe.analysis.registry import records
 from specmoe.audit.output import looping
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
+from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import Statistics
 from specmoe.config.workloads import WorkloadBase
 from specmoe.models.info import ModelInfo
@@ -29,6 +30,18 @@ SETTING = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
 key_of = itemgetter(*SETTING)
 """The setting of a row."""
+
+
+class Control(StrEnum):
+    """What makes a setting a control: one whose outcome is known beforehand, to check a campaign.
+
+    Its draft model is the target, or knows nothing of it, so it says nothing of one that one would
+    use.
+    """
+
+    SELF = "self"
+    UNRELATED = "unrelated"
+    NONE = ""
 
 
 def by_group(
@@ -97,6 +110,33 @@ def _thinking(
 
     found = [of(*row) for row in runs[["target", "workload", "tokens"]].itertuples(index=False)]
     return pd.Series(found, runs.index, "Int64")
+
+
+def with_controls(
+    settings: pd.DataFrame, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
+) -> pd.DataFrame:
+    """Return settings, or runs, with `control`, a `Control`'s value.
+
+    They have the columns target, method and draft_model. `unrelated` are the draft models that know
+    nothing of any target, `infos` the models' by id: a file under another name is the same model.
+    """
+    digests = {model: info.sha256 for model, info in infos.items()}
+    target, draft = settings["target"], settings["draft_model"]
+    same = target.map(digests).notna() & (target.map(digests) == draft.map(digests))
+    control = np.where(draft.isin(unrelated), Control.UNRELATED.value, Control.NONE.value)
+    control = np.where(same | (draft == target), Control.SELF.value, control)
+    control = np.where(by_model(settings), control, Control.NONE.value)
+    return settings.assign(control=control.astype(object))
+
+
+def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are of a draft model; heads, MTP and n-grams are others."""
+    return frame["method"] == METHODS[Method.DRAFT].engine
+
+
+def is_no_control(settings: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows of `with_controls` are no controls."""
+    return settings["control"] == Control.NONE
 
 
 def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:

@@ -85,8 +85,9 @@ def environment(
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
-    own = {"machine_of": machine_of, "reported_pairs": views.reported_pairs, "records": records}
-    env.filters.update(own)
+    of_analysis = ("reported_pairs", "study_commands", "study_rounds")
+    env.filters.update({name: getattr(views, name) for name in of_analysis})
+    env.filters.update(machine_of=machine_of, records=records)
     env.tests["known"] = pd.notna
     return env
 

@@ -12,16 +12,15 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Status
-from specmoe.analysis.baselines_beside import TOLERANCE
-from specmoe.analysis.controls import Control, by_model, is_no_control
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.number_text import percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, in_series, protocols, records
-from specmoe.analysis.summaries import SETTING, is_idle
+from specmoe.analysis.state import TOLERANCE
+from specmoe.analysis.summaries import SETTING, Control, by_model, is_idle, is_no_control
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.evidence import Level
 from specmoe.audit.limits import LIMITS
-from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
+from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX, Protocol
 from specmoe.config.models import CELLS
 
 GAINS = (Answer.ON, Answer.HERE, Answer.LOOPING)
@@ -73,22 +72,18 @@ def length_settings(analysis: Analysis) -> pd.DataFrame:
     return levels.assign(prompt=PASSAGE_PREFIX + levels["level"].astype(object))
 
 
-def control_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the controls, those that should be accepted first.
+def controls(analysis: Analysis) -> pd.DataFrame:
+    """Return the controls, those that should be accepted first, and baselines beside settings.
 
-    Added: controls_passed and controls_failed (runs; null where the audit has not counted them).
+    Added: due, the acceptance that is due; controls_passed and controls_failed (runs; null where
+    the audit has not counted them).
     """
     settings = in_series(analysis.settings[~is_no_control(analysis.settings)])
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
-    return settings.merge(audit, how="left", on=keys).sort_values(
+    settings = settings.merge(audit, how="left", on=keys).sort_values(
         ["control", "target_rank", "suite", "gamma"], ignore_index=True
     )
-
-
-def controls(analysis: Analysis) -> pd.DataFrame:
-    """Return the controls, with the acceptance that is due, and baselines beside settings."""
-    settings = control_settings(analysis)
     control = settings["control"]
     settings = settings.assign(control=control.map(CONTROLS), due=control.map(_DUE))
     beside = analysis.baselines_beside.rename(columns=lambda name: name.replace("ratio", "speedup"))
@@ -140,8 +135,7 @@ def models(analysis: Analysis) -> pd.DataFrame:
         family=frame["family"].map(FAMILY_WORDS),
         experts=frame["experts"].where(frame["family"] == "moe"),
         role=roles,
-        **{name: frame["model"].map(rates[name]) for name in measured},
-    )
+    ).join(rates[measured], on="model")
 
 
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
@@ -158,13 +152,13 @@ def settings_on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
     """
     settings = analysis.advice_settings
     answering = analysis.advice.set_index("target")["prompt_set"].to_dict()
-    found: dict[str, list[Record]] = {}
-    for (target, prompts), own in settings.groupby(["target", "prompt_set"], sort=False):
-        compared = own[own["status"].isin([Status.BEST, Status.COMPARED, Status.BEATEN])]
-        if prompts != answering[target] and len(compared):
+    settings = settings[settings["status"].isin([Status.BEST, Status.COMPARED, Status.BEATEN])]
+    fastest: dict[str, list[Record]] = {}
+    for (target, prompts), compared in settings.groupby(["target", "prompt_set"], sort=False):
+        if prompts != answering[target]:
             best = records(compared[compared["status"] == Status.BEST])[0]
-            found.setdefault(str(target), []).append(best | {"settings": len(compared)})
-    return found
+            fastest.setdefault(str(target), []).append(best | {"settings": len(compared)})
+    return fastest
 
 
 def best_settings(analysis: Analysis) -> list[Record]:
@@ -172,19 +166,20 @@ def best_settings(analysis: Analysis) -> list[Record]:
 
     `decides` is "on", "off" or "little", or "" where the setting decides no answer.
     """
-    found, others = [], settings_on_other_prompts(analysis)
+    best, others = [], settings_on_other_prompts(analysis)
     decides = dict.fromkeys(GAINS, "on") | {Answer.OFF: "off", Answer.LITTLE: "little"}
     for row in records(advised_targets(analysis)):
         if row["settings"]:
-            found.append(row | {"decides": decides.get(row["answer"], "")})
-        found += [other | {"decides": ""} for other in others.get(row["target"], [])]
-    return found
+            best.append(row | {"decides": decides.get(row["answer"], "")})
+        best += [other | {"decides": ""} for other in others.get(row["target"], [])]
+    return best
 
 
 def clear_states(analysis: Analysis) -> dict[str, list[Record]]:
     """Return the first and the last row of `state`, by target, where the line is clear."""
-    ends = analysis.state[analysis.state["clear"].astype(bool)].groupby("target")
-    return {str(target): records(own)[:: len(own) - 1] for target, own in ends}
+    quarters = analysis.state[analysis.state["clear"].astype(bool)]
+    by_target = quarters.groupby("target")
+    return {str(target): records(own)[:: len(own) - 1] for target, own in by_target}
 
 
 def reported_pairs(analysis: Analysis) -> pd.DataFrame:
@@ -212,15 +207,15 @@ def experiment(analysis: Analysis) -> Record:
     whose texts how many are equal (same_tokens, of the one in which fewer are).
     """
     pairs = analysis.upcycled_pairs
-    own = pairs[pairs["gamma"].notna() & pairs["forced_acceptance"].isna()]
-    own = own.assign(experts=own["target"].map(analysis.models.set_index("model")["experts"]))
-    told = own[own["experts_ratio"].notna()]
-    if told.empty:
+    pairs = pairs[pairs["gamma"].notna() & pairs["forced_acceptance"].isna()]
+    pairs = pairs.assign(experts=pairs["target"].map(analysis.models.set_index("model")["experts"]))
+    several = pairs[pairs["experts_ratio"].notna()]
+    if several.empty:
         return {}
-    told = told[told["experts"] == told["experts"].max()]
-    chosen = records(told.loc[[told["dense_speedup"].idxmax()]])[0]
+    most = several[several["experts"] == several["experts"].max()]
+    chosen = records(most.loc[[most["dense_speedup"].idxmax()]])[0]
     setting = [*MEASURED_BY, "suite", "dense", "draft", "gamma"]
-    beside = own[(own[setting] == [chosen[key] for key in setting]).all(axis=1)]
+    beside = pairs[(pairs[setting] == [chosen[key] for key in setting]).all(axis=1)]
     kernel = records(beside[beside["experts"] == 1])[0]
     ratios = {f"kernel_{name}": kernel[name] for name in ("ratio", "ratio_low", "ratio_high")}
     same = min(chosen["same_tokens"], kernel["same_tokens"])
@@ -235,9 +230,9 @@ def beside_others(analysis: Analysis) -> Record:
     rows = analysis.baselines_beside
     if rows.empty:
         return {}
-    ratios = rows["ratio"].min(), rows["ratio"].max()
-    found = {"settings": len(rows), "ratios": ratios, "failed": int(rows["failed"].sum())}
-    return found | {"tolerance": TOLERANCE}
+    failed = int(rows["failed"].sum())
+    counts = {"settings": len(rows), "failed": failed, "tolerance": TOLERANCE}
+    return counts | {"ratios": ends(rows["ratio"])}
 
 
 def whole_audit(analysis: Analysis) -> dict[str, Any]:
@@ -311,6 +306,45 @@ def compared_settings(analysis: Analysis) -> pd.DataFrame:
     return settings.assign(prompted=prompted, series=prompted + settings["draft_label"])
 
 
+def study_commands(analysis: Analysis) -> dict[str, Any]:
+    """Return what the study's commands report: settings by draft length, and failures by engine.
+
+    `failing` are the settings in which decodes fail, fastest first, with the ratio of their speedup
+    to that of llama-server for the same models and draft length (inflation; null without one).
+    """
+    settings, key = analysis.settings, ["target", "draft", "gamma"]
+    of_server = settings[settings["protocol"] == Protocol.PAIRED].drop_duplicates(key, keep=False)
+    settings = settings[settings["protocol"] == Protocol.STUDY]
+    medians = settings.groupby("gamma")[["acceptance_rate", "speedup"]].median().reset_index()
+    failing = settings[settings["decode_failures"] > 0].sort_values("speedup", ascending=False)
+    beside = failing.merge(of_server[[*key, "speedup"]], "left", key, suffixes=("", "_of_server"))
+    inflation = beside["speedup"] / beside["speedup_of_server"]
+    return {
+        "lengths": records(medians),
+        "failures": settings.groupby("engine")["decode_failures"].sum(),
+        "failing": records(beside.assign(inflation=inflation)),
+    }
+
+
+def study_rounds(analysis: Analysis) -> dict[str, Any]:
+    """Return what a round takes beside a single token, in ms, with the first draft.
+
+    `slowest` are the settings of the target with the slowest token, `longest` the rounds of all
+    targets at the longest draft, `step` their single tokens.
+    """
+    settings = text_settings(analysis).dropna(subset="round_ms")
+    settings = settings[settings["draft_rank"] == settings["draft_rank"].min()]
+    step = 1000 / settings["baseline_tokens_per_second"]
+    longest = settings.loc[settings["gamma"] == settings["gamma"].max(), "round_ms"]
+    slowest = settings[step == step.max()].sort_values("gamma")
+    return {"slowest": records(slowest), "longest": ends(longest), "step": ends(step)}
+
+
+def ends(values: "pd.Series[float]") -> tuple[float, float]:
+    """Return the least and the largest of numbers."""
+    return values.min(), values.max()
+
+
 def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return the table `compared_settings`, of several campaigns."""
     settings = pd.concat([_campaign_settings(analysis) for analysis in analyses], ignore_index=True)
@@ -319,7 +353,7 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     )
     setting = settings.groupby([*_PROMPTED, "draft_label", "gamma"])
     settings["campaigns"] = setting["campaign"].transform("nunique")
-    same = setting["files"].transform(lambda own: own.notna().all() and own.nunique() == 1)
+    same = setting["files"].transform(lambda files: files.notna().all() and files.nunique() == 1)
     settings["same_files"] = same.astype(object).where(settings["campaigns"] > 1, None)
     # A target's settings over the same prompts stay together, in the order of the first campaign.
     settings = settings.assign(
@@ -334,8 +368,15 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
 
 def compare_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return the table `compared_campaigns`, with a row for each heading of `compared_settings`."""
-    headings = pd.concat(map(_headings, analyses), ignore_index=True)
-    return headings[TABLES["compared_campaigns"].columns]
+    rows = []
+    for analysis in analyses:
+        campaign, settings = records(analysis.campaign)[0], _campaign_settings(analysis)
+        campaign |= {"heading": analysis.name, "settings": 0}
+        campaign["engine_options"] = campaign["engine_options"] or None
+        headings = settings.groupby(["heading", *MEASURED_BY], sort=False)["target"].size()
+        counted = headings.rename("settings").reset_index()
+        rows += [campaign | heading for heading in records(counted)] or [campaign]
+    return pd.DataFrame(rows, columns=TABLES["compared_campaigns"].columns)
 
 
 def _campaign_settings(analysis: Analysis) -> pd.DataFrame:
@@ -345,25 +386,13 @@ def _campaign_settings(analysis: Analysis) -> pd.DataFrame:
     digests = analysis.models.set_index("model")["sha256"]
     drafts = settings["draft_model"].map(digests).fillna("nothing")
     flagged = analysis.flagged.groupby(SETTING)["flagged"].sum().rename("flagged")
-    own = ": " + settings["measured_by"]
+    way = ": " + settings["measured_by"]
     return settings.merge(flagged, how="left", left_on=SETTING, right_index=True).assign(
         campaign=analysis.name,
-        heading=analysis.name + (own if own.nunique() > 1 else own.str[:0]),
+        heading=analysis.name + (way if way.nunique() > 1 else way.str[:0]),
         prompts=[_prompts(texts, unit) for texts in settings["texts"]],
         files=settings["target"].map(digests) + " " + drafts,
     )
-
-
-def _headings(analysis: Analysis) -> pd.DataFrame:
-    settings = _campaign_settings(analysis)
-    campaign = analysis.campaign.reindex(columns=TABLES["compared_campaigns"].columns)
-    campaign["engine_options"] = campaign["engine_options"].replace("", None)
-    if settings.empty:
-        return campaign.assign(heading=analysis.name, settings=0)
-    headings = settings.groupby(["campaign", "heading", *MEASURED_BY], sort=False)
-    counted = headings.size().reset_index(name="settings")
-    conditions = campaign[["campaign", *campaign.columns.difference(counted.columns)]]
-    return counted.merge(conditions, on="campaign", validate="m:1")
 
 
 def _prompts(texts: Sequence[str], unit: str) -> str:

@@ -29,9 +29,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from specmoe.analysis.controls import by_model
 from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
+from specmoe.analysis.summaries import by_model
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from specmoe.analysis.controls import by_model
 from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.summaries import by_model
 from specmoe.analysis.views import length_settings, text_settings, usual_settings
 from specmoe.config.models import CELLS
 from specmoe.study.study_rows import SUITES

@@ -64,7 +64,7 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
     @property
     def kind(self) -> str:
         """How the column is set and sorted: `prose`, sentences; `text`, or `number`."""
-        words = {"prose": "prose", "text": "text", "commits": "text", "yes_no": "text"}
+        words = {"prose": "prose"} | dict.fromkeys(["text", "commits", "yes_no"], "text")
         return words.get(self.form, "number")
 
     def show(self, row: Record) -> Cell:
@@ -90,10 +90,6 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
         return Cell(text, key, reach, mark, strong=bool(self.strong and row[self.strong]))
 
 
-def _deviation(row: Record, key: str, digits: int) -> str:
-    return number_text.plus_minus(row[f"{key}_sd"], digits)
-
-
 def _ends(row: Record, key: str, digits: int, scale: int = 1, **how: Any) -> str:
     low, high = scale * np.array([row[f"{key}_low"], row[f"{key}_high"]], float)
     return number_text.interval(low, high, digits, **how)
@@ -114,7 +110,7 @@ FORMS: dict[str, tuple[Callable[..., str], *tuple[int, ...]]] = {
 """The text of a value by its form, with the number of its decimals if no column says it."""
 
 REACHES: dict[str, Callable[..., str]] = {
-    "mean": _deviation,
+    "mean": lambda row, key, digits: number_text.plus_minus(row[f"{key}_sd"], digits),
     "measured": _ends,
     "residual": partial(_ends, ratio=False),
     "measured_percent": partial(_ends, scale=100, ratio=False),
