@@ -16,14 +16,13 @@ import pandas as pd
 import yaml
 
 from specmoe.analysis import cost_tables
-from specmoe.analysis.build import setting_tables
-from specmoe.analysis.filters import compare_campaigns, compare_settings
+from specmoe.analysis.build import list_drafts, setting_tables
 from specmoe.analysis.gamma_curves import gamma_curves
-from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.summaries import (
     MEASURED_BY,
     acceptance_by_position,
+    is_no_control,
     make_pairs,
     summarise_baselines,
     summarise_categories,
@@ -32,6 +31,7 @@ from specmoe.analysis.summaries import (
     with_speedups,
 )
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
+from specmoe.analysis.views import compare_campaigns, compare_settings
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.schema import Statistics

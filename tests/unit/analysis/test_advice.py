@@ -11,10 +11,10 @@ from scipy import stats
 
 from specmoe.analysis.advice import Controls, Status, advice_from
 from specmoe.analysis.advice_text import render_advice
-from specmoe.analysis.baselines_beside import baselines_beside
+from specmoe.analysis.build import list_drafts
 from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.follow_up import Need, measuring_line
-from specmoe.analysis.labels import list_drafts
+from specmoe.analysis.state import baselines_beside
 from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level

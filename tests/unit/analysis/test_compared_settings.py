@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.analysis.filters import compare_campaigns, compare_settings
+from specmoe.analysis.views import compare_campaigns, compare_settings
 
 from .. import paper_analyses as made
 from ..paper_analyses import analysis_of, full, named, several_ways, single, without_drafts

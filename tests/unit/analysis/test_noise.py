@@ -8,9 +8,8 @@ import pytest
 
 from specmoe.analysis.gamma_curves import gamma_curves, squared_errors
 from specmoe.analysis.intervals import mean_speedup
-from specmoe.analysis.labels import is_no_control
 from specmoe.analysis.noise import Deviation, prior, session_of, session_shifts
-from specmoe.analysis.summaries import SETTING, make_pairs, usual, with_conditions
+from specmoe.analysis.summaries import SETTING, is_no_control, make_pairs, usual, with_conditions
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.campaign.gate import load_campaign
 from specmoe.config.base import resource

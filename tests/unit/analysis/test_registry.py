@@ -22,11 +22,20 @@ def test_a_file_has_labels_and_ranks_and_is_read_as_it_was_written(tmp_path):
     pd.testing.assert_frame_equal(read.settings, written)
 
 
-def test_a_table_that_lacks_a_column_is_refused_with_its_campaign():
-    older = replace(single(), settings=single().settings.drop(columns="acceptance_rate"))
-    message = r"table 'settings' of campaign 'older' has no column 'acceptance_rate'; render that"
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("cumulative", None, "no column 'cumulative'"),
+        ("cumulative", "0.5", "'0.5' in column 'cumulative', which is a number"),
+        ("tried", 2.5, "2.5 in column 'tried', which is a count"),
+    ],
+)
+def test_a_table_that_lacks_a_column_or_has_another_type_is_refused(column, value, message):
+    whole = several_methods().positions
+    rows = whole.drop(columns=column) if value is None else whole.assign(**{column: value})
+    message = f"table 'positions' of campaign 'older' has {message}; render that"
     with pytest.raises(SchemaError, match=message):
-        _ = named(older, "older").settings
+        _ = named(replace(several_methods(), positions=rows), "older").positions
 
 
 def test_a_campaign_that_an_older_release_rendered_is_refused(tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.filters import experiment
 from specmoe.analysis.upcycled_pairs import compare_passes
+from specmoe.analysis.views import experiment
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 

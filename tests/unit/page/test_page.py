@@ -217,7 +217,7 @@ def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_ther
 
 def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
     analysis = made.relabelled(full(), "moe_q4", '=HYPERLINK("x"),\n</script>')
-    analysis = replace(analysis, models=analysis.models.assign(experts=-1.5))
+    analysis = replace(analysis, models=analysis.models.assign(experts=-1))
     write_data(analysis, recording(), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         *(f"{name}.{end}" for name in data_names(analysis) for end in ("csv", "parquet")),
@@ -226,7 +226,7 @@ def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "models.parquet"), analysis.models)
     read = pd.read_csv(tmp_path / "models.csv").set_index("model").loc["moe_q4"]
     assert read["label"] == '\'=HYPERLINK("x"),\n</script>'
-    assert (read["size_bytes"], read["experts"]) == (20_600_000_000, -1.5)
+    assert (read["size_bytes"], read["experts"]) == (20_600_000_000, -1)
     assert Recording.read(tmp_path / "trace.json") == recording()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from specmoe.analysis import advice
+from specmoe.analysis import advice, views
 from specmoe.analysis.advice import Controls
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.follow_up import Need
@@ -16,7 +16,6 @@ from specmoe.page.page import Chinese, pair
 from specmoe.paper.documents import DOCUMENTS
 from specmoe.study.headline import CLAIMS
 from specmoe.study.judge import Outcome
-from specmoe.tables import rows
 from specmoe.tables.exhibits import read_figures
 
 from ...conftest import ROOT
@@ -72,10 +71,10 @@ def program():
     return {
         *(name.replace("_", " ") for name in CHECKS),
         *(check.meaning for check in CHECKS.values()),
-        *rows.CONTROLS.values(),
+        *views.CONTROLS.values(),
         *map(str, [*Outcome, *Answer, *Controls, *Need]),
-        *rows.FAMILY_WORDS.values(),
-        *rows.models(full())["role"],
+        *views.FAMILY_WORDS.values(),
+        *views.models(full())["role"],
         *("yes", "no"),
     }
 

@@ -28,10 +28,9 @@ from specmoe.analysis.decision import LITTLE, Answer, Ends, Fate, decide, find_a
 from specmoe.analysis.exclusions import at_all_prompts, is_excluded
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
-from specmoe.analysis.labels import without_controls
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Record, records
-from specmoe.analysis.summaries import SETTING, is_idle, key_of, summarise, usual
+from specmoe.analysis.summaries import SETTING, is_idle, is_no_control, key_of, summarise, usual
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
@@ -73,12 +72,6 @@ _HARMLESS = {
     *("expected_experts", "expected_time", "measured_bandwidth"),
 }
 
-# Integer columns that are null where a target has no setting.
-_COUNTS = [
-    *("not_compared", "beside_failed", "more_repeats", "gamma", "runs", "blocks", "repeats"),
-    *("prompts", "flagged", "impossible", "excluded", "pairs", "draft_bytes", "cut"),
-    "cut_thinking",
-]
 # Where a larger share of settings was lost, or not tried, what is left says nothing of most.
 MOST_MISSING = 0.5
 
@@ -93,34 +86,16 @@ def advice_from(
     stages: Iterable[Mapping[str, Any]] = (),
     beside: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables `advice`, the answer for each target, and `advice_settings`.
+    """Return the tables `advice` and `advice_settings`, this with the columns of `deciding`.
 
     `runs` are those of `summaries.usual`, those that do not count too; `pairs` is `make_pairs`'s
     frame, `measured` that of `summarise`, `audit` that of `audit_runs`; `infos` are the models' by
     id; `stages` are the rows of the last decision of a campaign that was measured in stages,
-    `beside` is `baselines_beside`'s frame. Columns:
-
-    - advice: a row for each target, in the order of the campaign's models: answer (`Answer`),
-      reason (a sentence), controls (`Controls`); settings, idle, excluded_settings,
-      lost_settings (how many of the settings on the prompts that answer were compared, hardly
-      draft, are excluded, lost all pairs), not_compared (of the last two, and of what was not
-      tried for lack of minutes; null for none) and sent_settings (of all); beside_failed (how
-      many settings have baselines beside them that differ, see `baselines_beside`; null where
-      they share theirs); rejected_drafts (what that check says where it fails, or null); needs
-      (`Need`) and more_repeats, see `what_helps`; command (the line that starts llama-server, or
-      that measures more; null if there is none), and the columns of the best setting, null
-      without one.
-    - advice_settings: a row for each setting, those on the prompts that answer first, best first:
-      columns of `summarise`, at all prompts (see `at_all_prompts`); of `deciding`, null
-      if not compared, and as unfiltered_high and unfiltered_little two high ends with the pairs
-      that are flagged; prompt_set (the prompts' ids), prompts (their number); repeats; flagged
-      (runs that the audit flags, or whose baseline it flags), impossible (those that are more than
-      suspicious); lacking_prompts (ids of those that others have, or nothing); draft_bytes (of the
-      draft model's file); status (`Status`).
+    `beside` is `baselines_beside`'s frame.
     """
     # No one uses a control. The study's protocol has two programs for the two arms.
-    own = pairs[(pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)]
-    own = _marked(without_controls(usual(own)), audit)
+    compared = (pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)
+    own = _marked(usual(pairs[compared & is_no_control(pairs)]), audit)
     members = dict(iter(own[own["counts"]].groupby(SETTING)))
     settings, left = _apply_exclusions(own, measured, config)
     # Null without a file, and for a cache of n-grams.
@@ -151,8 +126,11 @@ def advice_from(
         answer = _answer(target, own, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target), "rejected_drafts": rejected.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
-    advice = pd.DataFrame(answers, columns=TABLES["advice"].columns)
-    return {"advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")), "advice_settings": settings}
+    table = TABLES["advice"]
+    advice = pd.DataFrame(answers, columns=table.columns)
+    # They are null where a target has no setting.
+    counts = {name: "Int64" for name, kind in table.types.items() if kind == "count"}
+    return {"advice": advice.astype(counts), "advice_settings": settings}
 
 
 def _marked(pairs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from specmoe.analysis import filters, number_text
+from specmoe.analysis import number_text, views
 from specmoe.analysis.advice import Controls, Status
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.follow_up import Need, with_options
@@ -24,7 +24,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
 
     `details` is where a reader finds every setting.
     """
-    advice, advised = analysis.advice, filters.advised_targets(analysis)
+    advice, advised = analysis.advice, views.advised_targets(analysis)
     settings, categories = analysis.advice_settings, analysis.categories
     campaign = records(analysis.campaign)[0]
     env = analysis_templates(template.parent, unescaped)
@@ -32,14 +32,14 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
     return env.get_template(template.name).render(
         campaign=campaign,
         session=math.expm1(campaign["session_reach"]),
-        audit=filters.whole_audit(analysis),
-        beside=filters.beside_others(analysis),
+        audit=views.whole_audit(analysis),
+        beside=views.beside_others(analysis),
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
         settings={name: records(own) for name, own in settings.groupby("target")},
-        other_prompt_sets=filters.settings_on_other_prompts(analysis),
-        states=filters.clear_states(analysis),
+        other_prompt_sets=views.settings_on_other_prompts(analysis),
+        states=views.clear_states(analysis),
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,

@@ -3,20 +3,18 @@
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis import cost_tables, filters, summaries
+from specmoe.analysis import cost_tables, summaries, views
 from specmoe.analysis.advice import advice_from
-from specmoe.analysis.baselines_beside import baselines_beside
 from specmoe.analysis.gamma_curves import gamma_curves
-from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.analysis.state import state
-from specmoe.analysis.summaries import SETTING, usual
+from specmoe.analysis.state import baselines_beside, state
+from specmoe.analysis.summaries import SETTING, is_no_control, usual
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
 from specmoe.audit.checks import count_flagged
 from specmoe.audit.draft_rounds import scores_by_run
@@ -24,8 +22,9 @@ from specmoe.audit.limits import LIMITS
 from specmoe.audit.report import Audit
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress
-from specmoe.config.block import Stop
+from specmoe.config.block import NO_DRAFT, Stop
 from specmoe.config.matrix import excluded_blocks
+from specmoe.config.methods import BY_TYPE, PARAMETERS, Method, draft_label
 from specmoe.config.models import TARGETS, UpcycleModel
 from specmoe.config.schema import Config, Statistics
 from specmoe.files import read_record
@@ -115,8 +114,8 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     campaigns = [analysis, *others]
     shared = {"required_time": required_times(campaigns)}
     if others:
-        shared["compared_settings"] = filters.compare_settings(campaigns)
-        shared["compared_campaigns"] = filters.compare_campaigns(campaigns)
+        shared["compared_settings"] = views.compare_settings(campaigns)
+        shared["compared_campaigns"] = views.compare_campaigns(campaigns)
     return Analysis(analysis.tables, **shared)
 
 
@@ -149,6 +148,22 @@ def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
     """Return the campaigns' own rows of `required_time`, one campaign after the other."""
     frames = [one.required_time[one.required_time["campaign"] == one.name] for one in analyses]
     return pd.concat([frame for frame in frames if not frame.empty] or frames, ignore_index=True)
+
+
+def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFrame:
+    """Return the table `drafts` of the runs; `label_of` returns a model's label."""
+    drafting = runs[runs["draft"] != NO_DRAFT]
+    files = drafting.groupby(["method", "target"])["draft_model"].nunique(dropna=False)
+    most = files.groupby("method").max() if len(files) else files
+    rows = []
+    for row in drafting.drop_duplicates("draft").to_dict("records"):
+        method, file = BY_TYPE[row["method"]], row["draft_model"]
+        named = isinstance(file, str) and (method == Method.DRAFT or most[row["method"]] > 1)
+        file_label = label_of(file) if named else None
+        known = {key: row[key] for key in PARAMETERS if pd.notna(row.get(key))}
+        label, drafter = (draft_label(method, file_label, given) for given in (known, {}))
+        rows.append((row["draft"], label, drafter, row["method"], file))
+    return pd.DataFrame(rows, columns=["draft", "label", "drafter", "method", "draft_model"])
 
 
 def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) -> pd.DataFrame:

@@ -20,10 +20,9 @@ from specmoe.analysis.advice import Status
 from specmoe.analysis.build import advice_so_far
 from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.gamma_curves import scored_pair
-from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.noise import prior
 from specmoe.analysis.registry import records
-from specmoe.analysis.summaries import key_of
+from specmoe.analysis.summaries import is_no_control, key_of, with_controls
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.evidence import Evidence

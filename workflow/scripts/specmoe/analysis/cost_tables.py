@@ -65,20 +65,7 @@ def fit_pairs(
 
 
 def verification(fitted: Iterable[Fitted], statistics: Statistics) -> pd.DataFrame:
-    """Return the costs of every pass measured, a row for each target, draft and n_tokens.
-
-    Columns, all in ms but the ratio:
-
-    - protocol, engine, target, draft, n_tokens (of a pass).
-    - pass_ms (v) as timed, of_token: over token_ms, the baseline's token; each with its interval.
-    - gamma, whose rounds have so many tokens, and of such a round, each with its interval, as
-      fitted: draft_ms (c, per drafted token), round_ms (v + d + o: all of it but drafting),
-      catchup_ms (d; null without a draft model), overhead_ms (o), replay_ms (r; one for all gammas,
-      null where the target has no replays).
-    - saved_ms, restored_ms: of the target's recurrent state, as timed by itself; null where the
-      method needs no checkpoint.
-    - parts: what is in the overhead, see `config.methods.round_parts`.
-    """
+    """Return the table `verification`: the costs of every pass measured."""
     rows = []
     for pair in fitted:
         token_ms = pair.model.costs[0]
@@ -110,12 +97,7 @@ def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
 
 
 def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
-    """Return the costs of the model itself, a row for each pair, cost, and fit without a repeat.
-
-    Columns: protocol, engine, target, draft; kind, see `CostModel.knots`; at: γ of c, the width of
-    v, d and o, 0 of r; without_repeat: without which repeat the costs are fitted, from 1 (0: with
-    all of them); ms: the cost; replays, quantile: see `CostModel`; widest: see `Fitted`.
-    """
+    """Return the table `fitted_costs`: the costs of the model itself, and without each repeat."""
     rows = []
     for pair in fitted:
         model = pair.model
@@ -134,18 +116,10 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
 def predictions(
     fitted: Iterable[Fitted], compared: pd.DataFrame, statistics: Statistics
 ) -> pd.DataFrame:
-    """Return the speedup that the costs predict from every setting's counts, and the measured one.
+    """Return the table `predictions`: speedups from every setting's counts, and the measured ones.
 
     `compared` are rows of `with_speedups` of one temperature. A setting is a suite's target, draft,
-    gamma and forced acceptance (null: none). The costs were fitted on 0 and 1, which have no row.
-    Columns:
-
-    - acceptance_rate (accepted / drafted), speedup with its interval over blocks.
-    - predicted: the same mean of timed tokens / (work @ costs), with an interval from the repeats
-      fitted on; ratio: predicted / speedup.
-    - equation_1: the study's (1 - a^(g+1)) / ((1 - a) (c g + 1)), where a pass of any width costs
-      one step, with a the acceptance rate as it counts it, accepted / drafted.
-    - equation_2: its g / (g c + v(g + 1)), which counts g tokens a round, accepted or not.
+    gamma and forced acceptance.
     """
     unseen = ~compared["forced_acceptance"].isin([0, 1])
     compared = compared[unseen & counts_are_known(compared)]
@@ -181,14 +155,7 @@ def predictions(
 
 
 def prediction_errors(predicted: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors of the predictions, by suite, then over all settings of real acceptance.
-
-    `curves` is the table `gamma_curves`. Columns: basis (`runs` of forced acceptance, which costs
-    were fitted to, or timed `passes` alone), suite, forced (whether acceptance was), settings,
-    median and worst (of |ratio - 1|), bias (the geometric mean of ratios, less 1), inside (the
-    share of measured speedups in the predicted interval; null without intervals), and the median
-    errors of the study's equations, null of passes.
-    """
+    """Return the table `prediction_errors` of the tables `predictions` and `gamma_curves`."""
     frames = []
     if not predicted.empty:
         settings = predicted.assign(basis="runs", forced=predicted["forced_acceptance"].notna())
@@ -217,21 +184,7 @@ def _errors(settings: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFrame:
-    """Return where speculation pays: a row for each target, draft, gamma and measured setting.
-
-    Every token of a round whose predecessors were accepted is assumed to be accepted by the same
-    chance (Leviathan et al. 2023). Columns:
-
-    - protocol, engine, target, draft, gamma: every gamma fitted on or in `predicted`.
-    - at_100, at_0: speedup with all and with nothing accepted, with intervals.
-    - break_even: the least acceptance rate (accepted / drafted) from which on the speedup is at
-      least 1; 0 where it always is, null where even at_100 is below 1. Its interval has the
-      rates at which the speedup's own interval includes 1; an end is null where no rate is.
-    - extrapolated: whether a round's pass is wider than `Fitted.widest`. The speedups are those
-      of long texts; a short one ends in a round that is cut, and gains less.
-    - suite, forced_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the setting's,
-      of `predicted`; null for a gamma without one.
-    """
+    """Return the table `break_even`, with the settings of the table `predictions`."""
     settings = ["suite", "forced_acceptance", "acceptance_rate"]
     settings += ["speedup", "speedup_low", "speedup_high"]
     keys = [*PAIR, "gamma"]

@@ -17,9 +17,8 @@ from specmoe.analysis.cost_fit import timed_costs, timed_parts
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, geometric_mean, student_quantile
-from specmoe.analysis.labels import by_model
 from specmoe.analysis.noise import prior
-from specmoe.analysis.summaries import by_group, mean_ratios, with_ends
+from specmoe.analysis.summaries import by_group, by_model, mean_ratios, with_ends
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
@@ -64,13 +63,10 @@ def gamma_curves(
     pass_times: pd.DataFrame,
     statistics: Statistics,
 ) -> pd.DataFrame:
-    """Return the predicted speedup of every γ whose passes were timed, a row each.
+    """Return the table `gamma_curves`.
 
     `compared` are rows of `with_speedups` at the draft models' own acceptance, `runs` has their
-    baselines. A pair is a suite's target and the draft model of its greedy runs that stop nowhere
-    early (`p_min`). Columns: protocol, engine, suite, target, draft, gamma, timed (whether it rests
-    on timed passes alone), predicted and the measured speedup, each with its interval (null where γ
-    was not measured).
+    baselines.
     """
     costs = {tuple(pair.identity.values()): pair.model for pair in fitted}
     compared = compared[by_model(compared) & (compared["p_min"].fillna(0) == 0)]

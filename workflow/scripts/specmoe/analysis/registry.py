@@ -1,4 +1,9 @@
-"""The tables of the analysis, which `tables.yaml` declares and `Analysis` holds by name."""
+"""The tables of the analysis: `tables.yaml` declares them, `Analysis` holds them by name.
+
+They are labelled and put in order by what the tables of models, drafts and suites say: models in
+the order of theirs (MoE first, then by size), drafts in that of `rank`, targets without one before
+them. To label a table again changes nothing.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,35 +12,196 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+from pandas.api.types import infer_dtype
 
-from specmoe.analysis import labels
 from specmoe.audit.report import table_files
 from specmoe.config.base import read_yaml
-from specmoe.config.block import ARM_COLUMNS
+from specmoe.config.block import ARM_COLUMNS, NO_DRAFT
+from specmoe.config.engines import without_digits
+from specmoe.config.factors import FACTORS
+from specmoe.config.methods import BY_TYPE, METHODS
 from specmoe.errors import SchemaError
 
 Record = dict[str, Any]
 """A row of a frame, by column."""
 
+_OF_TARGET = ["label", "family", "parameters_total", "parameters_active", "size_bytes", "type"]
+_OF_TARGET += ["in_cache", "constructed"]
+_PROTOCOL_WORDS = {"paired": "llama-server", "study": "the study's commands"}
+
+
+def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add what models, drafts and suites say of the target, draft and suite of each row."""
+    if "target" in frame:
+        models = _models(frame["target"], analysis)
+        named = {"target_label": models["label"], "target_rank": models["rank"]}
+        frame = frame.assign(**models[_OF_TARGET], **named)
+    if "draft" in frame:
+        draft, drafts = frame["draft"], analysis.drafts.set_index("draft")
+        frame = frame.assign(
+            draft_label=draft.map(drafts["label"]).astype(object),
+            drafter=draft.map(drafts["drafter"]).astype(object),
+            draft_rank=draft.map(drafts["rank"].to_dict() | {NO_DRAFT: -1}),
+        )
+    if "suite" in frame:
+        suites = analysis.suites.set_index("suite")
+        frame = frame.assign(factor=frame["suite"].map(suites["factor"]))
+    return frame
+
+
+def series(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add what `joined` and `in_series` do."""
+    return in_series(joined(frame, analysis))
+
+
+def in_series(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return settings with `series`, which tells apart what a figure draws as one line.
+
+    That is the target, and the suite too where two measured the same; `label` then names the suite.
+    """
+    suite, settings = frame["suite"], frame.groupby(["target", "draft", "gamma"])
+    several = settings["suite"].transform("nunique").gt(1)
+    shared = frame["target"].isin(frame.loc[several, "target"])
+    return _apart(frame, shared, suite, " (suite " + suite + ")").reset_index(drop=True)
+
+
+def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add what `joined` does; setting (draft and γ in words); factor_label, and varied, a heading.
+
+    series: the suite and target; label: the target, and the suite where several varied something;
+    level_rank: the level itself if all of the suite are numbers, else its place among them.
+    """
+    frame = joined(frame, analysis)
+    numbers = pd.to_numeric(frame["level"], errors="coerce")
+    numeric = numbers.notna().groupby(frame["suite"]).transform("all")
+    # No further words of the engine come first.
+    words = pd.Series([FACTORS["engine_args"].text([]), *frame["level"]], dtype=object)
+    places = pd.Series(pd.factorize(words)[0][1:], index=frame.index)
+    several = frame.groupby("target")["suite"].transform("nunique") > 1
+    units = {name: factor.unit for name, factor in FACTORS.items()}
+    units["prompt_tokens"] = analysis.campaign["length_unit"].iloc[0]
+    headings = {
+        name: f"{FACTORS[name].label} ({unit})".removesuffix(" ()") for name, unit in units.items()
+    }
+    factors = frame["factor"].map(headings)
+    label = frame["target_label"]
+    return frame.assign(
+        setting=_setting(frame, "gamma"),
+        factor_label=factors,
+        varied="Suite " + frame["suite"] + ": " + factors,
+        series=frame["suite"] + " " + frame["target"],
+        label=label.where(~several, label + " (suite " + frame["suite"] + ")"),
+        level_rank=numbers.where(numeric, places),
+    )
+
+
+def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add what `joined` does, and `series`: the target, and the draft model if it has several.
+
+    `label` then names the draft model.
+    """
+    frame = joined(frame, analysis)
+    several = frame.groupby("target")["draft"].transform("nunique").gt(1)
+    return _apart(frame, several, frame["draft"], ", draft " + frame["draft_label"])
+
+
+def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add what `series` does; dense_label and dense_rank; setting (draft and γ in words)."""
+    frame = _with_dense(series(frame, analysis), analysis)
+    forced = frame["forced_acceptance"].map(
+        lambda share: "" if pd.isna(share) else f", {100 * share:g} % forced"
+    )
+    return frame.assign(setting=_setting(frame, "gammas") + forced)
+
+
+def pass_times(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add label, family and rank of the model; dense_label, dense_rank; is_dense."""
+    frame = frame.assign(**_models(frame["model"], analysis)[["label", "family", "rank"]])
+    return _with_dense(frame.assign(is_dense=frame["model"] == frame["dense"]), analysis)
+
+
+def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add rank: by method; draft models in the order of models, then by label."""
+    method = frame["method"].map(BY_TYPE).map([*METHODS].index)
+    model = _models(frame["draft_model"], analysis)["rank"]  # null is last
+    ordered = frame.assign(method=method, model=model).sort_values(["method", "model", "label"])
+    return frame.assign(rank=pd.Series(range(len(frame)), ordered.index))
+
+
+def protocols(frame: pd.DataFrame, _: "Analysis | None" = None) -> pd.DataFrame:
+    """Add measured_by: protocol and engine in words."""
+    engine = frame["engine"].map(without_digits)
+    return frame.assign(measured_by=frame["protocol"].map(_PROTOCOL_WORDS) + ", " + engine)
+
+
+def _models(names: "pd.Series[str]", analysis: "Analysis") -> pd.DataFrame:
+    """Return the row of each of these models, with its rank; null for others."""
+    models = analysis.models.assign(rank=range(len(analysis.models))).set_index("model")
+    return models.reindex(names).set_axis(names.index)
+
+
+def _apart(
+    frame: pd.DataFrame, shared: "pd.Series[bool]", key: pd.Series, words: pd.Series
+) -> pd.DataFrame:
+    """Add series, the target, and label, with a key and words where its rows are `shared`."""
+    target, label = frame["target"], frame["target_label"]
+    series, label = target.mask(shared, target + " " + key), label.mask(shared, label + words)
+    return frame.assign(series=series, label=label)
+
+
+def _with_dense(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    models = _models(frame["dense"], analysis)
+    return frame.assign(dense_label=models["label"], dense_rank=models["rank"])
+
+
+def _setting(frame: pd.DataFrame, gammas: str) -> "pd.Series[str]":
+    return frame["draft_label"] + ", γ = " + frame[gammas].astype(str)
+
+
+_LABELS = (joined, series, levels, pairs, upcycled_pairs, pass_times, drafts, protocols)
+# What pandas calls the values of each type that `tables.yaml` names.
+_NUMBERS = {"integer", "floating", "mixed-integer-float"}
+_TYPES = {"text": {"string"}, "flag": {"boolean"}, "list": {"mixed"}, "time": {"datetime64"}}
+_TYPES |= {"number": _NUMBERS, "count": _NUMBERS}
+
 
 class Table(NamedTuple):
     """A table of the analysis, as `tables.yaml` declares it; the file explains the fields."""
 
-    columns: list[str]
+    types: dict[str, str]
     order: list[str]
     label: Callable[[pd.DataFrame, "Analysis"], pd.DataFrame] | None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are used of it, beside those that `label` adds."""
+        return [*self.types]
+
+    def fault(self, frame: pd.DataFrame) -> str:
+        """Return what is wrong with the first column that lacks or is of another type, or ""."""
+        for name, kind in self.types.items():
+            if name not in frame:
+                return f"has no column {name!r}"
+            known = frame[name].dropna()
+            is_kind = infer_dtype(known) in _TYPES[kind]
+            if kind == "count" and is_kind:
+                is_kind = bool(known.astype(float).mod(1).eq(0).all())
+            if len(known) and not is_kind:
+                return f"has {known.tolist()[0]!r} in column {name!r}, which is a {kind}"
+        return ""
 
 
 def _read_tables() -> dict[str, Table]:
     declared = read_yaml(Path(__file__).with_name("tables.yaml"))
-    groups = declared["groups"] | {"arm": ARM_COLUMNS}
-    tables = {}
+    groups = declared["groups"] | {"arm": dict.fromkeys(ARM_COLUMNS, "number")}
+    labels, tables = {label.__name__: label for label in _LABELS}, {}
     for name, table in declared["tables"].items():
-        columns = [*table["columns"], *chain(*(groups[one] for one in table.get("groups", [])))]
+        parts = [table["columns"], *(groups[group] for group in table.get("groups", []))]
+        said = chain.from_iterable(part.items() for part in parts)
+        types = {column: about.partition(",")[0] for column, about in said}
         ends = product(table.get("intervals", []), ("", "_low", "_high"))
-        columns += [f"{number}{end}" for number, end in ends]
-        label = table.get("label")
-        tables[name] = Table(columns, table.get("order", []), label and getattr(labels, label))
+        types |= {f"{number}{end}": "number" for number, end in ends}
+        tables[name] = Table(types, table.get("order", []), labels.get(table.get("label")))
     return tables
 
 
@@ -63,12 +229,28 @@ class Analysis:
     def __getattr__(self, name: str) -> pd.DataFrame:
         """Return a table, as a frame that the caller may add columns to.
 
-        Raises SchemaError where it has rows and lacks a column.
+        Raises SchemaError where it has rows and lacks a column, or has one of another type.
         """
         if name not in TABLES:
             raise AttributeError(name)
         if name not in self._frames:
-            self._frames[name] = self._made(name)
+            source, table = self.tables.get(name, pd.DataFrame()), TABLES[name]
+            frame = pd.read_parquet(source) if isinstance(source, Path) else source
+            written = frame is not source
+            if frame.empty:
+                columns = dict.fromkeys([*frame.columns, *table.columns])
+                frame = frame.reindex(columns=[*columns]).astype(object)
+            elif fault := table.fault(frame):
+                raise SchemaError(
+                    f"table {name!r} of campaign {self.name!r} {fault}; render that campaign again"
+                )
+            if table.label and not written:
+                frame = table.label(frame, self)
+            if table.order and not written:
+                rising = [not column.startswith("-") for column in table.order]
+                by = [column.removeprefix("-") for column in table.order]
+                frame = frame.sort_values(by, ascending=rising, ignore_index=True)
+            self._frames[name] = frame
         return self._frames[name].copy(deep=False)
 
     @property
@@ -86,28 +268,6 @@ class Analysis:
     def read(cls, folder: Path) -> "Analysis":
         """Return what `write` wrote; raises SchemaError for a folder that lacks a table."""
         return cls(table_files(folder, TABLES))
-
-    def _made(self, name: str) -> pd.DataFrame:
-        source = self.tables.get(name, pd.DataFrame())
-        if isinstance(source, Path):
-            return self._with_columns(name, pd.read_parquet(source))
-        frame, table = self._with_columns(name, source), TABLES[name]
-        frame = table.label(frame, self) if table.label else frame
-        by = [column.removeprefix("-") for column in table.order]
-        rising = [not column.startswith("-") for column in table.order]
-        return frame.sort_values(by, ascending=rising, ignore_index=True) if by else frame
-
-    def _with_columns(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with every column that is used of it; one without rows may lack some."""
-        lacking = [column for column in TABLES[name].columns if column not in frame.columns]
-        if frame.empty:
-            return frame.reindex(columns=[*frame.columns, *lacking]).astype(object)
-        if lacking:
-            raise SchemaError(
-                f"table {name!r} of campaign {self.name!r} has no column {lacking[0]!r};"
-                " render that campaign again"
-            )
-        return frame
 
 
 def records(frame: pd.DataFrame) -> list[Record]:

@@ -1,14 +1,19 @@
 """The speedup by the machine's momentary state, of which the *other* baselines tell.
 
-Where each setting has a baseline of its own, a block has others of the same prompt. They share no
-noise with the pair that they stand beside; by its own, a slow baseline raises a speedup, which is
-arithmetic. Blocks are compared with those of the same prompts alone, setting by setting. The other
-baselines have noise too, which flattens the line: the state itself may matter more.
+Where each setting has a baseline of its own, a block has others of the same prompt, and all these
+differ in nothing but what was measured before them. So their ratio must be 1, the A/A control: else
+the order of runs, or what a setting leaves behind it in the machine, is in the speedups.
+
+They share no noise with the pair that they stand beside; by its own, a slow baseline raises a
+speedup, which is arithmetic. Blocks are compared with those of the same prompts alone, setting by
+setting. The other baselines have noise too, which flattens the line: the state itself may matter
+more.
 
 What of the state moves it is not known here; `tests/benchmarks/state.py` plants loads to see that.
 The README beside it says how often a line is called clear, and how often where nothing is there.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
@@ -17,13 +22,17 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.decision import LITTLE
-from specmoe.analysis.intervals import Estimate, Mean
+from specmoe.analysis.intervals import Estimate, Mean, mean_speedup, moderated
 from specmoe.analysis.summaries import SETTING, by_group
+from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
 CLEAR = 0.995
 """The confidence of a slope's interval: states last, and few blocks do not tell how long."""
 QUARTERS = 4
+TOLERANCE = 0.02
+"""A ratio that surely differs from 1 by more fails: a fifth of the gain that is worth having
+(`decision.LITTLE`), as the speedups of the setting are wrong by just as much."""
 ROUNDING = 1e-9  # of the logarithms of rates that are equal
 _PLACE = ["block", "prompt"]
 _CELL = [*SETTING, "prompt"]
@@ -86,14 +95,11 @@ def _alike(series: np.ndarray) -> float:
 def state(
     pairs: pd.DataFrame, advice: pd.DataFrame, compared: pd.DataFrame, statistics: Statistics
 ) -> pd.DataFrame:
-    """Return a row for each quarter of a target's blocks, from slow other baselines to fast ones.
+    """Return the table `state`.
 
     `pairs` are those that count at the campaign's own conditions, controls too; `advice` and
-    `compared` are tables of `advice_from`: the settings that a target's answer was chosen from are
-    taken together. No rows where fewer than two blocks a quarter can be compared. Columns: target,
-    quarter (from 1), blocks, settings; other_tokens_per_second and speedup (geometric means, with
-    the speedup's interval); expected (the speedup by the line through all); slope (of the line, in
-    logarithms) with its interval; clear, see `Line`.
+    `compared` are the tables of `advice_from`. A target has rows only if two blocks a quarter can
+    be compared.
     """
     rows = with_other_baselines(pairs)
     compared = compared[compared["status"].isin([Status.BEST, Status.COMPARED, Status.BEATEN])]
@@ -142,3 +148,23 @@ def _quarters(rows: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]
             **line.slope.columns("slope"),
             "clear": line.clear,
         }
+
+
+def baselines_beside(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
+    """Return the table `baselines_beside`, of the pairs that count at the campaign's conditions."""
+    own = with_other_baselines(pairs[pairs["protocol"] == Protocol.PAIRED])
+    own = own.drop_duplicates([*SETTING, "baseline"]).drop_duplicates("baseline", keep=False)
+    found = own.assign(speedup=np.exp(own["own"] - own["other"]))
+    rows = []
+    for _, of_target in found.groupby("target"):
+        settings = dict(iter(of_target.groupby([*MEASURED_BY, *SETTING])))
+        means = moderated([*map(mean_speedup, settings.values())])
+        for (key, its), mean in zip(settings.items(), means, strict=True):
+            low, high = mean.interval(statistics.confidence, len(settings))
+            rows.append(
+                dict(zip([*MEASURED_BY, *SETTING], key, strict=True))
+                | {"runs": len(its), "blocks": its["block"].nunique()}
+                | {"ratio": math.exp(mean.log), "ratio_low": low, "ratio_high": high}
+                | {"failed": low > 1 + TOLERANCE or high < 1 / (1 + TOLERANCE)}
+            )
+    return pd.DataFrame(rows)

@@ -8,6 +8,7 @@ A pair is a run with speculation and the baseline that it is compared with. Pair
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import StrEnum
 from operator import itemgetter
 from typing import Any
 
@@ -15,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis import intervals
-from specmoe.analysis.labels import with_controls
 from specmoe.analysis.registry import records
 from specmoe.audit.output import looping
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
+from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import Statistics
 from specmoe.config.workloads import WorkloadBase
 from specmoe.models.info import ModelInfo
@@ -29,6 +30,18 @@ SETTING = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
 key_of = itemgetter(*SETTING)
 """The setting of a row."""
+
+
+class Control(StrEnum):
+    """What makes a setting a control: one whose outcome is known beforehand, to check a campaign.
+
+    Its draft model is the target, or knows nothing of it, so it says nothing of one that one would
+    use.
+    """
+
+    SELF = "self"
+    UNRELATED = "unrelated"
+    NONE = ""
 
 
 def by_group(
@@ -99,6 +112,33 @@ def _thinking(
     return pd.Series(found, runs.index, "Int64")
 
 
+def with_controls(
+    settings: pd.DataFrame, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
+) -> pd.DataFrame:
+    """Return settings, or runs, with `control`, a `Control`'s value.
+
+    They have the columns target, method and draft_model. `unrelated` are the draft models that know
+    nothing of any target, `infos` the models' by id: a file under another name is the same model.
+    """
+    digests = {model: info.sha256 for model, info in infos.items()}
+    target, draft = settings["target"], settings["draft_model"]
+    same = target.map(digests).notna() & (target.map(digests) == draft.map(digests))
+    control = np.where(draft.isin(unrelated), Control.UNRELATED.value, Control.NONE.value)
+    control = np.where(same | (draft == target), Control.SELF.value, control)
+    control = np.where(by_model(settings), control, Control.NONE.value)
+    return settings.assign(control=control.astype(object))
+
+
+def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are of a draft model; heads, MTP and n-grams are others."""
+    return frame["method"] == METHODS[Method.DRAFT].engine
+
+
+def is_no_control(settings: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows of `with_controls` are no controls."""
+    return settings["control"] == Control.NONE
+
+
 def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs with speculation that have a baseline, with their speedup.
 
@@ -142,12 +182,7 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
-    """Return a row for each protocol, engine and target: its rate in suites without speculation.
-
-    This is the study's Table 4. Columns: tokens_per_second (mean over prompts of exact length and
-    repeats) with its interval over blocks, null with a single one, and tokens_per_second_sd;
-    prompt_tokens_per_second; runs.
-    """
+    """Return the table `baselines`, of runs at the campaign's own conditions."""
     speculative_suites = set(runs.loc[runs["draft"] != NO_DRAFT, "suite"])
     plain = _passage_baselines(runs)
     plain = plain[~plain["suite"].isin(speculative_suites)]
@@ -188,30 +223,11 @@ def summarise(
     statistics: Statistics,
     more: Callable[[pd.DataFrame], Mapping[str, Any]] = lambda members: {},
 ) -> pd.DataFrame:
-    """Return a row for each setting, sorted: rate, acceptance, speedup with its interval.
+    """Return a row for each setting, sorted, with the groups of `tables.yaml` but for `texts`.
 
     `pairs` is `make_pairs`'s frame, `by` the columns that make a setting, `more` returns further
-    columns of the pairs of one that count; without any it has no row. Columns added:
-
-    - protocol, engine, method, draft_model, control: those of its runs; runs, blocks: how many.
-    - pairs: runs and the pairs that do not count; excluded: how many these are, null for none, so
-      that tables may leave the column out; prompt_set: the ids of the prompts of all.
-    - paired: whether every run is compared with a baseline of its own.
-    - tokens_per_second, tokens_per_second_sd: over runs; baseline_tokens_per_second: their mean.
-    - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
-      study's, the mean of the runs' own rates.
-    - drafted_share: drafted over written tokens, see `is_idle`; null where drafts are not counted.
-    - replays_per_round: those that gave a token (that were not counted are none);
-      tokens_per_round: 1 + accepted / rounds, and these; rounds_per_run; round_ms: decode time over
-      rounds. Null where a count is not known of all, or nothing was drafted.
-    - speedup, first_token_ratio, end_to_end, user_speedup: geometric means of blocks, each of which
-      is that of its runs, with intervals, moderated over settings that differ by draft and γ; null
-      unless known of all runs. Where a setting is not paired, the interval does not include how the
-      baseline itself varies.
-    - speedup_unpaired: the study's, the setting's mean rate over its target's mean baseline (see
-      `with_speedups`); null where the target has none.
-    - decode_failures: failed decodes per run; null where they were not counted.
-    - log_speedups: the mean logarithm of speedup in repeats 0, 1, ..., NaN in those without a pair.
+    columns of the pairs of one that count; without any it has no row. user_speedup is beside the
+    other ratios, and the protocol, engine and control are those of its runs.
     """
 
     def row(sent: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -258,13 +274,7 @@ def summarise(
 
 
 def describe_texts(members: pd.DataFrame) -> dict[str, Any]:
-    """Return what a setting's pairs were sent and wrote.
-
-    texts: the ids of the prompts, where those of a workload are one; looping: the mean share of a
-    text in loops, see `audit.output`, null where no tokens are known; cut: how many runs were to
-    end with the model's text and reached the limit first; cut_thinking: how many of them in
-    thinking, as far as is known; thinking: its share of all tokens, null where it is not known.
-    """
+    """Return what a setting's pairs were sent and wrote: `texts` of the table `settings`."""
     written = [tuple(tokens) for tokens in members["tokens"] if tokens is not None]
     cut = (members["stop"] == Stop.EOS) & (members["stopped_by"] == Stop.LENGTH)
     still = cut & (members["thinking"] == members["generated"])
@@ -278,12 +288,7 @@ def describe_texts(members: pd.DataFrame) -> dict[str, Any]:
 
 
 def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
-    """Return one row per setting, workload and category: columns of `summarise`, and prompts.
-
-    speedup_low and speedup_high are those of the interval for other prompts of the category; null
-    with a single block or a single prompt. prompts counts those with a speedup. Without rows where
-    no prompt has a category.
-    """
+    """Return the table `categories` of pairs at the campaign's own conditions, without controls."""
 
     def prompt_columns(its: pd.DataFrame) -> dict[str, Any]:
         low, high = intervals.mean_on_other_prompts(its).interval(statistics.confidence)
@@ -294,14 +299,7 @@ def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.Data
 
 
 def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per setting and position of its draft tokens, where rounds were logged.
-
-    Columns: those of the setting, protocol, engine; position (from 1); tried (rounds that drafted a
-    token there and accepted all before it); accepted (those that accepted it too); conditional
-    (accepted / tried: the chance of a token whose predecessors were accepted); cumulative (the
-    product up to the position: the chance that all tokens up to it are accepted). Positions
-    that were never tried have no row.
-    """
+    """Return the table `positions` of pairs at the campaign's own conditions, without controls."""
 
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         tried, accepted = (
@@ -369,16 +367,6 @@ def is_idle(settings: pd.DataFrame) -> "pd.Series[bool]":
     would be spared. Unknown counts are not idle.
     """
     return settings["drafted_share"] <= IDLE_SHARE
-
-
-def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether each setting is the fastest of its target and protocol on its prompts.
-
-    An idle one is never the fastest, as in advice.
-    """
-    drafting = settings[~is_idle(settings)]
-    best = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"].transform("max")
-    return (drafting["speedup"] == best).reindex(settings.index, fill_value=False)
 
 
 def _total(counts: pd.Series) -> float:

@@ -8,7 +8,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from specmoe.analysis import filters, number_text
+from specmoe.analysis import number_text, views
 from specmoe.analysis.registry import records
 from specmoe.config.engines import Backend
 from specmoe.text import templates_in
@@ -22,8 +22,9 @@ def analysis_templates(
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
-    pairs = filters.reported_pairs
-    env.filters.update(machine_of=machine_of, reported_pairs=pairs, records=records)
+    of_analysis = ("reported_pairs", "study_commands", "study_rounds")
+    env.filters.update({name: getattr(views, name) for name in of_analysis})
+    env.filters.update(machine_of=machine_of, records=records)
     env.tests["known"] = pd.notna
     return env
 

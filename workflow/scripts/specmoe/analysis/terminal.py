@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from specmoe.analysis import filters
+from specmoe.analysis import summaries, views
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.summaries import SETTING, make_pairs, summarise
+from specmoe.analysis.summaries import SETTING, make_pairs
 from specmoe.analysis.templates import analysis_templates, unescaped
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import NO_DRAFT
@@ -23,7 +23,7 @@ def text_of_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     rates = plain.groupby(["target", "prompt", "temperature"])["tokens_per_second"]
     pairs = make_pairs(runs, config.audit.unrelated_drafts, {})
     setting = [*SETTING, "condition"]
-    settings = summarise(pairs, setting, config.statistics)
+    settings = summaries.summarise(pairs, setting, config.statistics)
     shown = [*setting[1:], "tokens_per_second", "acceptance_rate"]
     shown += ["speedup", "speedup_low", "speedup_high"]
     tables = [rates.agg(["mean", "std"]).reset_index(), settings.reindex(columns=shown)]
@@ -58,7 +58,7 @@ def finish(campaign: LoadedCampaign) -> None:
     analysed = is_newer(tables / "upcycled_pairs.parquet", runs)
     env = analysis_templates(ROOT / "paper", unescaped)
     text = env.get_template("finished.txt.j2").render(
-        experiment=filters.experiment(Analysis.read(tables)) if analysed else {},
+        experiment=views.experiment(Analysis.read(tables)) if analysed else {},
         runs=len(rows),
         time=duration(sum(head.seconds for head in map(head_of, records) if head)),
         again=int((rows["reruns"] > 0).sum()),

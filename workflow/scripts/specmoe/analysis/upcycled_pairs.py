@@ -32,22 +32,11 @@ def compare_pairs(
     single_of: Mapping[str, str],
     statistics: Statistics,
 ) -> pd.DataFrame:
-    """Return a row for each setting that an MoE and its dense counterpart have on the same prompts.
+    """Return the table `upcycled_pairs`.
 
     `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
-    MoE was upcycled from, `single_of` the MoE of one expert beside one of several. Both runs with a
-    prompt in one repeat are a pair, in the MoE's block. Several γ of a draft model also have a row
-    together. Columns:
-
-    - protocol, engine, dense (the dense counterpart), suite, target (the MoE), draft, method,
-      draft_model, gamma (null: all of `gammas`), forced_acceptance (null: the draft model's own).
-    - prompts, pairs, repeats: how many.
-    - acceptance_rate, dense_acceptance: accepted / drafted of all runs.
-    - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the
-      text then is no model's.
-    - speedup, dense_speedup, ratio of the first to the second, experts_ratio (to the speedup of the
-      MoE of one expert, of the pairs that have one; null without any): geometric means with
-      intervals, moderated over the settings of the MoE.
+    MoE was upcycled from, `single_of` the MoE of one expert beside one of several. Several γ of a
+    draft model also have a row together.
     """
     pairs = runs[runs["target"].isin(dense_of)]
     roles: Any = (("dense", dense_of, "inner"), ("single", single_of, "left"))
@@ -103,26 +92,10 @@ def compare_passes(
     bandwidth: float | None,
     statistics: Statistics,
 ) -> pd.DataFrame:
-    """Return what forward passes took that were timed by themselves, by engine, model and n_tokens.
+    """Return the table `pass_times`: what forward passes took that were timed by themselves.
 
     `pass_times` is `pass_times.parquet`, `token_ms` what a token takes the server
     (`summaries.token_times`), `sizes` the models', `bandwidth` the machine's, in bytes a second.
-    Columns:
-
-    - engine, model, n_tokens (of a pass), repeats.
-    - dense: the dense counterpart of an upcycled MoE, itself of such a counterpart; null of others.
-    - ms: the time; of_token: over the time that a token takes the server, null of a model that only
-      drafts; of_single, ratio: over that of a single token and of the dense counterpart, in the
-      same repeat. Geometric means with
-      intervals over repeats, moderated over the widths of a model.
-    - first_ms: of a pass that follows one of another width; null in rows of version 2, in which all
-      passes were such.
-    - sampled_ms, saved_ms, restored_ms: see `runs.other_tables.PASS_TIMES`.
-    - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
-      even routing; of_even: the former over the latter. Null if dense. layers: of_even by layer.
-    - read_bytes: the weights that a pass reads; bound_ms: the time to read them at the bandwidth;
-      bound_share: bound_ms / ms, with its interval. The latter two are null where the bandwidth is
-      not known, or the file may lie in a cache.
     """
     members = {**dense_of, **{dense: dense for dense in dense_of.values()}}
     passes = pass_times[pass_times["outputs"] == Outputs.ALL]

@@ -182,14 +182,7 @@ def _draft_bytes(run: Run, given: Evidence) -> float:
 
 
 def required_time(given: Evidence) -> pd.DataFrame:
-    """Return the decode time of each speculative run, and the time that its own passes need.
-
-    Columns: family (`moe` or `dense`; unknown counts as dense), decode_ms, required_ms (rounds and
-    drafted tokens at their single-token times, no tolerance), too_fast: whether it took less than
-    that by more than the tolerance; too_fast_alone: whether it did even if drafting took no time;
-    reads_too_fast, reads_too_fast_alone: whether it reads more than memory delivers (see
-    `check_bandwidth`), and does so even if the draft model reads nothing.
-    """
+    """Return the table `required_time` of the analysis: what each speculative run's passes need."""
     tolerated, rows = 1 - given.limits.time_tolerance, []
     for run in given.runs.values():
         took, alone = run.decode_ms, run.numbers.rounds * given.token_ms(run, run.target)

@@ -72,13 +72,7 @@ def audit_runs(evidence: Evidence) -> pd.DataFrame:
 
 
 def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per protocol, engine, target, draft and gamma, and a last one for all.
-
-    Columns: these (`all` in the last row, gamma null there), runs, flagged (runs that fail some
-    check), impossible and suspicious (those of them that fail a check of the first level, and the
-    others), and for each check `<check>_passed`, `<check>_failed`, `<check>_not_judged` (numbers of
-    runs) and `<check>_worst` (the largest ratio, or null).
-    """
+    """Return the table `audit` of the analysis, of `audit_runs`'s frame."""
     whole = dict.fromkeys(_SETTING, ALL) | {"gamma": None}
     groups = [*audit.groupby(_SETTING), (whole.values(), audit)]
     rows = [
@@ -96,11 +90,7 @@ def flagged_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
 
 
 def count_flagged(audit: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per protocol, engine, suite, target, draft, gamma and prompt, sorted.
-
-    Columns: those, runs, flagged (runs that fail some check), impossible (those of them that fail a
-    check of the first level).
-    """
+    """Return the table `flagged` of the analysis, of `audit_runs`'s frame."""
     failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
     keys = [*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"]
     broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
@@ -142,12 +132,7 @@ class Forged(StrEnum):
 
 
 def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
-    """Return the shares of speculative runs that the audit flags with wrong times, by the factor.
-
-    Columns: factor (by which times are wrong), runs, and with each of `Forged` impossible_<forged>
-    (the share that fails a check of the first level) and flagged_<forged> (that fails any). Without
-    rows if no run has a time.
-    """
+    """Return the table `sensitivity` of the analysis: what is found in runs with wrong times."""
     timed = [run.run for run in evidence.runs.values() if run.speculative and run.decode_ms]
     rows = []
     for factor in SLOWED_BY if timed else ():

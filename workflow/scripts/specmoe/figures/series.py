@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from specmoe.analysis.filters import settings_by_draft, settings_by_protocol
 from specmoe.analysis.registry import Analysis
+from specmoe.analysis.views import settings_by_draft, settings_by_protocol
 from specmoe.figures import parts
 from specmoe.figures.style import Look, looks_of, short, target_looks
 

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from specmoe.analysis.filters import best_settings, method_settings
 from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.analysis.views import best_settings, method_settings
 from specmoe.figures import parts
 from specmoe.figures.style import MARKERS, REFERENCE_COLOUR, Look, short, target_looks
 

@@ -18,9 +18,9 @@ from markupsafe import Markup, escape
 from specmoe.analysis.cost_model import KINDS
 from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.decision import Answer
-from specmoe.analysis.filters import GAINS
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.templates import analysis_templates
+from specmoe.analysis.views import GAINS
 from specmoe.config.base import read_yaml
 from specmoe.files import ROOT, replace_text
 from specmoe.measure.trace import Recording
@@ -193,37 +193,32 @@ def whatif_pairs(analysis: Analysis) -> list[Record]:
 
     Names are labels. `knots` are the γ or widths of each kind of cost, `costs` the ms there, and
     `without` the same as fitted without each repeat. With a single repeat `quantile` is null and
-    `without` empty.
+    `without` empty. `settings` are those that were measured; `own`: acceptance was not forced.
     """
-    return [_pair(costs, analysis) for _, costs in analysis.fitted_costs.groupby(PAIR, sort=False)]
-
-
-def _pair(costs: pd.DataFrame, analysis: Analysis) -> Record:
-    first = costs.iloc[0]
-    fits = [fit for _, fit in costs.groupby("without_repeat")]
-    ms, *without = (_by_kind(fit, "ms") for fit in fits)
-    return {
-        "target": first["target_label"],
-        "draft": first["draft_label"],
-        "engine": first["engine"],
-        "knots": _by_kind(fits[0], "at"),
-        "costs": ms,
-        "without": without,
-        "replays": bool(first["replays"]),
-        "quantile": None if pd.isna(first["quantile"]) else float(first["quantile"]),
-        "widest": int(first["widest"]),
-        "settings": _settings(analysis.break_even, first),
-    }
+    settings = analysis.break_even.dropna(subset="speedup").rename(columns=_SHORT)
+    settings = settings.assign(own=settings["forced_acceptance"].isna())
+    settings = settings[[*PAIR, "gamma", "own", "speedup", *_SHORT.values()]].astype(object)
+    measured = dict(iter(settings.where(settings.notna(), None).groupby(PAIR)))
+    pairs = []
+    for pair, costs in analysis.fitted_costs.groupby(PAIR, sort=False):
+        fits = [fit for _, fit in costs.groupby("without_repeat")]
+        first, (ms, *without) = costs.iloc[0], [_by_kind(fit, "ms") for fit in fits]
+        pairs.append(
+            {
+                "target": first["target_label"],
+                "draft": first["draft_label"],
+                "engine": first["engine"],
+                "knots": _by_kind(fits[0], "at"),
+                "costs": ms,
+                "without": without,
+                "replays": bool(first["replays"]),
+                "quantile": None if pd.isna(first["quantile"]) else float(first["quantile"]),
+                "widest": int(first["widest"]),
+                "settings": records(measured.get(pair, settings[:0]).drop(columns=PAIR)),
+            }
+        )
+    return pairs
 
 
 def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
     return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in KINDS}
-
-
-def _settings(costed: pd.DataFrame, pair: pd.Series) -> list[Record]:
-    """Return the settings of a pair that were measured; `own`: acceptance was not forced."""
-    costed = costed[(costed[PAIR] == pair[PAIR]).all(axis=1)]
-    measured = costed[costed["speedup"].notna()]
-    settings = measured.assign(own=measured["forced_acceptance"].isna()).rename(columns=_SHORT)
-    settings = settings[["gamma", "own", "speedup", *_SHORT.values()]].astype(object)
-    return records(settings.where(settings.notna(), None))

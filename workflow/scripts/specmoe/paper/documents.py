@@ -13,14 +13,15 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from specmoe.analysis import filters
+from specmoe.analysis import views
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.summaries import Control
 from specmoe.analysis.templates import analysis_templates
+from specmoe.analysis.views import ends
 from specmoe.audit.checks import mostly_missed
 from specmoe.audit.limits import LIMITS
-from specmoe.config.block import Protocol
 from specmoe.paper.latex import render_table, to_latex
 from specmoe.tables.exhibits import PAPER, read_figures, tables_of
 from specmoe.text import spreadsheet_text
@@ -61,7 +62,6 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
     """Return the LaTeX of each of `DOCUMENTS`, by its name; `drawn` are figures that show any."""
     filled, wording = tables_of(analysis), read_figures()
     env = analysis_templates(PAPER, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
-    env.filters.update(study_commands=study_commands, study_rounds=study_rounds)
     known: dict[str, Any] = {"tables": filled, "figures": drawn} | cited(analysis)
 
     def exhibits(section: str) -> Markup:
@@ -86,11 +86,11 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
 def cited(analysis: Analysis) -> dict[str, Any]:
     """Return what the templates of paper and page know of a campaign, beside its tables."""
     campaign = records(analysis.campaign)[0]
-    settings = filters.text_settings(analysis)
+    settings = views.text_settings(analysis)
     sets = Counter(", ".join(texts).replace("_", " ") for texts in settings["texts"])
     passes, judged = analysis.verification, analysis.claims
-    advised, best = filters.advised_targets(analysis), filters.best_settings(analysis)
-    whole, own = filters.whole_audit(analysis), analysis.required_time
+    advised, best = views.advised_targets(analysis), views.best_settings(analysis)
+    whole, own = views.whole_audit(analysis), analysis.required_time
     own = own[own["campaign"] == analysis.name]
     widest = passes.groupby("series")["n_tokens"].max().min()
     predicted = analysis.prediction_errors
@@ -109,15 +109,15 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "settings_shown": len(settings),
         "factors": _ends_by_family(settings, "speedup"),
         "labels_of": settings.groupby("family")["target_label"].unique().map(list).to_dict(),
-        "acceptance": _ends(100 * settings["acceptance_rate"]),
-        "method_settings": filters.method_settings(analysis),
+        "acceptance": ends(100 * settings["acceptance_rate"]),
+        "method_settings": views.method_settings(analysis),
         "with_loads": "requests" in set(analysis.levels["factor"]),
         # What the audit counts.
         "counts": whole,
         "limits": LIMITS,
-        "controls": filters.count_check(whole, "controls"),
-        "control_kinds": filters.control_settings(analysis)["control"].nunique(),
-        "decodes": filters.count_check(whole, "failed_decodes"),
+        "controls": views.count_check(whole, "controls"),
+        "control_kinds": len({*analysis.settings["control"]} - {Control.NONE}),
+        "decodes": views.count_check(whole, "failed_decodes"),
         "drafted": len(analysis.drafts) > 0,
         "too_fast": own.filter(like="too_fast").sum(),
         "missed": mostly_missed(analysis.sensitivity),
@@ -131,7 +131,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "all_copy": all("checkpoint" in of_round for of_round in passes["parts"]),
         "predicted": {row["basis"]: row for row in records(predicted[predicted["suite"] == WHOLE])},
         "forced": [
-            {"acceptance": _ends(100 * at["acceptance_rate"]), "speedup": _ends(at["speedup"])}
+            {"acceptance": ends(100 * at["acceptance_rate"]), "speedup": ends(at["speedup"])}
             for _, at in forced.groupby("forced_acceptance")
         ],
         # The answers: rows, labels by answer, and what gains on prompts that give no answer.
@@ -142,9 +142,9 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         },
         "best": best,
         "missing": advised[["not_compared", "sent_settings"]].sum(),
-        "beside": filters.beside_others(analysis),
-        "experiment": filters.experiment(analysis),
-        "states": filters.clear_states(analysis),
+        "beside": views.beside_others(analysis),
+        "experiment": views.experiment(analysis),
+        "states": views.clear_states(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
         "printed": printed.set_index("what")["printed"].to_dict(),
@@ -154,14 +154,10 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _ends(values: "pd.Series[float]") -> tuple[float, float]:
-    return values.min(), values.max()
-
-
 def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, tuple[float, float]]:
     """Return the ends of a column, of `all` rows and of each family, where there are any."""
     groups = [("all", rows), *rows.groupby("family")]
-    return {str(family): _ends(own[column]) for family, own in groups if len(own)}
+    return {str(family): ends(own[column]) for family, own in groups if len(own)}
 
 
 def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
@@ -184,37 +180,3 @@ def _break_even(analysis: Analysis) -> dict[Any, int]:
     never, pays = settings["at_100_high"] < 1, settings["at_100_low"] > 1
     counted = settings.assign(settings=1, never=never, undecided=~never & ~pays)
     return counted[["settings", "never", "undecided", "extrapolated"]].sum().astype(int).to_dict()
-
-
-def study_commands(analysis: Analysis) -> dict[str, Any]:
-    """Return what the study's commands report: settings by draft length, and failures by engine.
-
-    `failing` are the settings in which decodes fail, fastest first, with the ratio of their speedup
-    to that of llama-server for the same models and draft length (inflation; null without one).
-    """
-    settings, key = analysis.settings, ["target", "draft", "gamma"]
-    of_server = settings[settings["protocol"] == Protocol.PAIRED].drop_duplicates(key, keep=False)
-    settings = settings[settings["protocol"] == Protocol.STUDY]
-    medians = settings.groupby("gamma")[["acceptance_rate", "speedup"]].median().reset_index()
-    failing = settings[settings["decode_failures"] > 0].sort_values("speedup", ascending=False)
-    beside = failing.merge(of_server[[*key, "speedup"]], "left", key, suffixes=("", "_of_server"))
-    inflation = beside["speedup"] / beside["speedup_of_server"]
-    return {
-        "lengths": records(medians),
-        "failures": settings.groupby("engine")["decode_failures"].sum(),
-        "failing": records(beside.assign(inflation=inflation)),
-    }
-
-
-def study_rounds(analysis: Analysis) -> dict[str, Any]:
-    """Return what a round takes beside a single token, in ms, with the first draft.
-
-    `slowest` are the settings of the target with the slowest token, `longest` the rounds of all
-    targets at the longest draft, `step` their single tokens.
-    """
-    settings = filters.text_settings(analysis).dropna(subset="round_ms")
-    settings = settings[settings["draft_rank"] == settings["draft_rank"].min()]
-    step = 1000 / settings["baseline_tokens_per_second"]
-    longest = settings.loc[settings["gamma"] == settings["gamma"].max(), "round_ms"]
-    slowest = settings[step == step.max()].sort_values("gamma")
-    return {"slowest": records(slowest), "longest": _ends(longest), "step": _ends(step)}

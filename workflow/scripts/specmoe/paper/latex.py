@@ -13,7 +13,7 @@ import pandas as pd
 
 from specmoe.analysis.number_text import DASH, THIN, percent, shown
 from specmoe.analysis.registry import Analysis, Record
-from specmoe.tables.exhibits import Cell, Table, TableColumn
+from specmoe.tables.exhibits import REACHES, Cell, Table, TableColumn
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -51,8 +51,6 @@ _BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
 # Letters of the longest name that stands on one line of a table over pages, and how longer ones do.
 _LONGEST_NAME = 18
 _SHARE_OF_NAMES = "0.15"
-# Forms of numbers with a deviation or interval, which not every row has.
-_WITH_REACH = ("mean", "measured", "measured_percent", "residual")
 
 
 def to_latex(value: Any) -> str:
@@ -171,7 +169,7 @@ def _alignment(column: TableColumn, cells: Sequence[Cell], *, long: bool) -> str
         kind, share = "p", _SHARE_OF_NAMES
     if kind == "p":
         return rf">{{\raggedright\arraybackslash}}p{{{share}\linewidth}}"
-    right = column.kind == "number" and column.form not in _WITH_REACH
+    right = column.kind == "number" and column.form not in REACHES
     return column.align or ("r" if right else "l")
 
 

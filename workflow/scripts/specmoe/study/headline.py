@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis import filters
+from specmoe.analysis import views
 from specmoe.analysis.intervals import Estimate, block_mean
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
@@ -193,8 +193,8 @@ def _sized(analysis: Analysis, settings: pd.DataFrame) -> pd.DataFrame:
 
 def _texts(analysis: Analysis, known: str = "speedup") -> pd.DataFrame:
     """Return the settings of suites that send whole texts, or of all suites if none does."""
-    settings = filters.text_settings(analysis)
-    settings = filters.usual_settings(analysis) if settings.empty else settings
+    settings = views.text_settings(analysis)
+    settings = views.usual_settings(analysis) if settings.empty else settings
     return _sized(analysis, settings[settings[known].notna()])
 
 
@@ -263,7 +263,7 @@ _COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
     ),
     "acceptance_low": lambda own: acceptance_is_low(_texts(own, _ACCEPTANCE)),
     "acceptance_low_everywhere": lambda own: acceptance_is_low(
-        _sized(own, filters.usual_settings(own))
+        _sized(own, views.usual_settings(own))
     ),
     "gain_without_acceptance_moe": gain_without_acceptance,
     "checking_is_sublinear": checking_is_sublinear,
@@ -273,7 +273,7 @@ _COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
     "between_at_best": between_the_dense,
     "gain_follows_total": lambda own: gain_follows(own, "parameters_total", holds=True),
     "gain_ignores_active": lambda own: gain_follows(own, "parameters_active", holds=False),
-    "lengths_gain": lambda own: speedups_round_to(filters.length_settings(own), 1.19, 1.26),
+    "lengths_gain": lambda own: speedups_round_to(views.length_settings(own), 1.19, 1.26),
     "moe_reads_its_file": reads_its_file,
 }
 CLAIMS = {

@@ -30,8 +30,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from specmoe.analysis.intervals import Estimate, student_quantile
-from specmoe.analysis.labels import by_model
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
+from specmoe.analysis.summaries import by_model
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 
 
@@ -111,14 +111,9 @@ def conclude(
 
 
 def judge_claims(claims: Mapping[str, StudyClaim], analysis: Analysis) -> pd.DataFrame:
-    """Return the verdict on each claim, one row per protocol and engine.
+    """Return the table `claims`: the verdict on each claim, one row per protocol and engine.
 
     The study's draft models decide; other methods do not.
-
-    Columns: claim, statement, place, protocol, engine, verdict (a `Outcome`), why (the numbers
-    that decide it, or what is missing), comparisons, runs (that it rests on), flagged (those that
-    break a check of the audit; both count speculative runs, or baseline runs where the
-    claim is about baseline rates).
     """
     return pd.DataFrame(
         {"claim": name, "statement": claim.statement, "place": claim.place}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from specmoe.analysis.filters import length_settings, text_settings, usual_settings
-from specmoe.analysis.labels import by_model
 from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.summaries import by_model
+from specmoe.analysis.views import length_settings, text_settings, usual_settings
 from specmoe.config.models import CELLS
 from specmoe.study.study_rows import SUITES
 
@@ -44,11 +44,7 @@ def read_reported(folder: Path) -> pd.DataFrame:
 
 
 def compare_all(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
-    """Return `read_reported`'s frame with the same numbers of an analysis.
-
-    Added columns: recomputed (NaN where the analysis has no such number), equal: whether it is the
-    printed number at its digits; for `<`, whether it is below.
-    """
+    """Return the table `reported`: `read_reported`'s frame with the same numbers of an analysis."""
     compared = reported.assign(recomputed=_numbers(reported, analysis))
     compared["equal"] = [
         row["recomputed"] < float(row["printed"])
@@ -62,11 +58,7 @@ def compare_all(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
 def compare_printed(
     reported: pd.DataFrame, own: Analysis, others: Iterable[Analysis]
 ) -> pd.DataFrame:
-    """Return the printed settings and headline numbers next to those of campaigns.
-
-    Added columns: recomputed (from the study's own rows, if this campaign or one of `others` has
-    them) and measured (from this campaign, if it is another). NaN where there is no such number.
-    """
+    """Return the table `comparison`: printed settings and headline numbers, and measured ones."""
     source = reported["source"]
     chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
     of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "study_rows")

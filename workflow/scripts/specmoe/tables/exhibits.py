@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Collection
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from specmoe.analysis import filters, number_text
+from specmoe.analysis import number_text, views
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.config.base import read_yaml
 from specmoe.files import ROOT
-from specmoe.tables import rows
 
 PAPER = ROOT / "paper"
 _TABLES = PAPER / "tables.yaml"
@@ -65,79 +64,58 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
     @property
     def kind(self) -> str:
         """How the column is set and sorted: `prose`, sentences; `text`, or `number`."""
-        words = {"prose": "prose", "text": "text", "commits": "text", "yes_no": "text"}
+        words = {"prose": "prose"} | dict.fromkeys(["text", "commits", "yes_no"], "text")
         return words.get(self.form, "number")
 
     def show(self, row: Record) -> Cell:
         """Return the cell of a row."""
-        name, *digits = self.form.split()
-        given = [row[self.digits]] if self.digits else digits
-        cell = FORMS[name](self, row, *map(int, given))
+        name, *decimals = self.form.split()
+        form, *usual = FORMS[name]
+        digits = [int(one) for one in ([row[self.digits]] if self.digits else decimals or usual)]
+        alone = name == "interval"  # the one such column is for other prompts
+        value = row[f"{self.key}_low" if alone else self.key]
+        text = form(value, *digits)
+        reach = REACHES[name](row, self.key, *digits) if name in REACHES else ""
+        if alone:
+            text = _ends(row, self.key, *digits, wide=number_text.TOO_FEW_PROMPTS) or DASH
+        if self.out_of and pd.isna(row[self.out_of]):
+            text, value = DASH, None
+        elif self.out_of and pd.notna(value):
+            text += f" / {number_text.thousands(row[self.out_of])}"
+        # Infinity has no name that both Python writes and a browser reads.
+        known = self.kind == "number" and pd.notna(value)
+        key = min(float(value), sys.float_info.max) if known else None
         sign, flagged = self.mark
         mark = sign if sign and row[flagged] else ""
-        return cell._replace(mark=mark, strong=bool(self.strong and row[self.strong]))
+        return Cell(text, key, reach, mark, strong=bool(self.strong and row[self.strong]))
 
 
-def _plain(form: Callable[..., str]) -> Callable[..., Cell]:
-    """Return what shows a single value, in this form."""
-
-    def show(column: TableColumn, row: Record, *digits: int) -> Cell:
-        value = row[column.key]
-        return Cell(form(value, *digits), sort_key(value) if column.kind == "number" else None)
-
-    return show
+def _ends(row: Record, key: str, digits: int, scale: int = 1, **how: Any) -> str:
+    low, high = scale * np.array([row[f"{key}_low"], row[f"{key}_high"]], float)
+    return number_text.interval(low, high, digits, **how)
 
 
-def _mean(column: TableColumn, row: Record) -> Cell:
-    """Show a mean with its standard deviation, in `<key>_sd`."""
-    value, deviation = row[column.key], row[f"{column.key}_sd"]
-    return Cell(number_text.fixed(value), sort_key(value), number_text.plus_minus(deviation))
-
-
-def _measured(column: TableColumn, row: Record, digits: int = 2, scale: int = 1) -> Cell:
-    """Show a number with its interval, from `<key>_low` to `<key>_high`."""
-    keys = (column.key, f"{column.key}_low", f"{column.key}_high")
-    value, low, high = scale * np.array([row[key] for key in keys], float)
-    reach = number_text.interval(low, high, digits, ratio=column.form == "measured")
-    return Cell(number_text.fixed(value, digits), sort_key(value), reach)
-
-
-def _interval(column: TableColumn, row: Record) -> Cell:
-    low, high = row[f"{column.key}_low"], row[f"{column.key}_high"]
-    # The one such column is for other prompts.
-    text = number_text.interval(low, high, wide=number_text.TOO_FEW_PROMPTS)
-    return Cell(text or DASH, sort_key(low))
-
-
-def _ratio(column: TableColumn, row: Record) -> Cell:
-    """Show a count out of another one; a dash if that is not known."""
-    part, whole = row[column.key], row[column.out_of]
-    if pd.isna(part) or pd.isna(whole):
-        return Cell(DASH)
-    return Cell(f"{number_text.thousands(part)} / {number_text.thousands(whole)}", sort_key(part))
-
-
-FORMS: dict[str, Callable[..., Cell]] = {
-    **dict.fromkeys(["text", "prose"], _plain(number_text.shown)),
-    "commits": _plain(number_text.short_commits),
-    "yes_no": _plain(lambda value: "yes" if value else "no"),
-    "number": _plain(number_text.fixed),
-    "percent": _plain(number_text.percent),
-    "count": _plain(number_text.thousands),
-    "size": _plain(number_text.size),
-    "parameters": _plain(number_text.parameters),
-    "mean": _mean,
-    **dict.fromkeys(["measured", "residual"], _measured),
-    "measured_percent": lambda column, row, digits=0: _measured(column, row, digits, scale=100),
-    "interval": _interval,
-    "ratio": _ratio,
+FORMS: dict[str, tuple[Callable[..., str], *tuple[int, ...]]] = {
+    **dict.fromkeys(["text", "prose"], (number_text.shown,)),
+    "commits": (number_text.short_commits,),
+    "yes_no": (lambda value: "yes" if value else "no",),
+    **dict.fromkeys(["number", "mean"], (number_text.fixed, 1)),
+    "percent": (number_text.percent, 1),
+    **dict.fromkeys(["count", "ratio"], (number_text.thousands,)),
+    "size": (number_text.size,),
+    "parameters": (number_text.parameters,),
+    **dict.fromkeys(["measured", "residual", "interval"], (number_text.fixed, 2)),
+    "measured_percent": (number_text.percent, 0),
 }
+"""The text of a value by its form, with the number of its decimals if no column says it."""
 
-
-def sort_key(value: Any) -> float | None:
-    """Return the number by which a browser sorts a value; None for null."""
-    # Infinity has no name that both Python writes and a browser reads.
-    return None if pd.isna(value) else min(float(value), sys.float_info.max)
+REACHES: dict[str, Callable[..., str]] = {
+    "mean": lambda row, key, digits: number_text.plus_minus(row[f"{key}_sd"], digits),
+    "measured": _ends,
+    "residual": partial(_ends, ratio=False),
+    "measured_percent": partial(_ends, scale=100, ratio=False),
+}
+"""What follows the value of a form that has a deviation or interval."""
 
 
 class Exhibit(BaseModel, frozen=True, extra="forbid"):
@@ -208,27 +186,28 @@ def read_tables(path: Path = _TABLES) -> dict[str, Specification]:
 @cache
 def tables_of(analysis: Analysis, path: Path = _TABLES) -> dict[str, Table]:
     """Return the tables of `path` that the campaign has rows for, by name."""
-    specified = read_tables(path).items()
-    tables = {name: _filled(about, about.source or name, analysis) for name, about in specified}
-    return {name: table for name, table in tables.items() if table.rows}
-
-
-def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
-    """Return a table with its rows, and what its entry computes of them: all that is no name."""
-    choose = getattr(rows, source, None) or getattr(filters, source, None)
-    frame = choose(analysis) if choose else getattr(analysis, source)
-    if about.where and len(frame):
-        frame = frame.query(about.where)
-    keys = [about.group, about.above, about.below]
-    for column in about.columns:
-        keys += [column.key, column.digits, column.out_of, column.mark[1], column.strong]
-    for key in filter(None, keys):
-        if not key.isidentifier() and len(frame):
-            frame = frame.assign(**{key: frame.eval(key)})
-    found = records(frame)
-    columns = [
-        column
-        for column in about.columns
-        if not (column.optional and {column.show(row).text for row in found} <= {"", DASH})
-    ]
-    return Table(about, columns, found, [[column.show(row) for column in columns] for row in found])
+    tables = {}
+    for name, about in read_tables(path).items():
+        source = about.source or name
+        view = getattr(views, source, None)
+        frame = view(analysis) if view else getattr(analysis, source)
+        if about.where and len(frame):
+            frame = frame.query(about.where)
+        if frame.empty:
+            continue
+        keys = [about.group, about.above, about.below]
+        for column in about.columns:
+            keys += [column.key, column.digits, column.out_of, column.mark[1], column.strong]
+        # What is no name is computed.
+        for key in filter(None, keys):
+            if not key.isidentifier():
+                frame = frame.assign(**{key: frame.eval(key)})
+        rows = records(frame)
+        columns = [
+            column
+            for column in about.columns
+            if not (column.optional and {column.show(row).text for row in rows} <= {"", DASH})
+        ]
+        cells = [[column.show(row) for column in columns] for row in rows]
+        tables[name] = Table(about, columns, rows, cells)
+    return tables

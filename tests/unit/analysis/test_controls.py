@@ -2,8 +2,9 @@
 
 import pandas as pd
 
-from specmoe.analysis.filters import method_settings
-from specmoe.analysis.labels import list_drafts, with_controls
+from specmoe.analysis.build import list_drafts
+from specmoe.analysis.summaries import with_controls
+from specmoe.analysis.views import method_settings
 
 from ...recipes import made_info
 from ..paper_analyses import (
