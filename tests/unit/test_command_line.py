@@ -51,7 +51,7 @@ def test_a_required_option_has_its_value_and_no_other_is_known(capsys, words):
     ("words", "said"),
     [
         ("collect_table --table suites/mo_baseline --out o", "did you mean 'suites/moe_baseline'?"),
-        ("judge --target nosuch --log l", "has no target 'nosuch'; known: "),
+        ("judge_divergences --target nosuch --log l", "has no target 'nosuch'; known: "),
         ("score_draft --draft nosuch --log l", "has no draft 'nosuch'; known: "),
         ("make_model --model qwen3.5-4b --log l", "did you mean 'qwen3.5-4b-q8'?"),
         ("build_engine --id current --log l", "did you mean 'current-cpu-"),
