@@ -17,7 +17,6 @@ from specmoe.campaign.places import Places
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Protocol
 from specmoe.config.engines import COUNTS_SINCE, NGRAM_MAKER, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
-from specmoe.config.schema import Config
 from specmoe.config.workloads import read_content
 from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.job import check_words
@@ -44,7 +43,8 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     config, blocks = campaign.config, list(campaign.blocks.values())
     _check_texts(blocks, campaign.places.root, errors)
     _check_engines(campaign, exported, errors)
-    tells = help_of(_binaries(campaign, campaign.engine_id) / "llama-quantize")
+    tools = _binaries(campaign, campaign.engine_id)
+    tells = help_of(tools / "llama-quantize") if tools else ""
     entries = map(config.models.__getitem__, config.needed_models)
     for kind in [entry.type for entry in entries if isinstance(entry, QuantizeModel)]:
         with _collecting(errors):
@@ -114,33 +114,30 @@ def _check_engines(
 ) -> None:
     """Check engines, which are asked if they are here, and that nothing exported steers one."""
     config = campaign.config
-    for engine, name in campaign.engine_names.items():
+    kinds = {config.models[one].kind for one in config.needed_models}
+    makers = {"quantize": "llama-quantize", "ngram_cache": NGRAM_MAKER}
+    programs = ["llama-server", *(tool for kind, tool in makers.items() if kind in kinds)]
+    if any(config.protocol_of(one) == Protocol.STUDY for one in config.campaign.suites):
+        programs += ["llama-bench", "llama-speculative"]
+    for engine in campaign.engine_names:
         binaries = _binaries(campaign, engine)
         with _collecting(errors):
-            if not binaries.exists() and not isinstance(config.engines[name], PathEngine):
+            if binaries is None:
                 require_compiler()
                 continue
-            require_programs(binaries, _programs(config))
+            require_programs(binaries, programs)
             if engine == campaign.engine_id:  # others measure by protocol study alone
                 check_words(binaries / "llama-server", campaign.blocks.values())
     with _collecting(errors):
         refuse_exported(config.measurement.environment, exported)
 
 
-def _binaries(campaign: LoadedCampaign, engine: str) -> Path:
-    """Return the folder of an engine's programs: installed, or where one's own are."""
-    entry = campaign.config.engines[campaign.engine_names[engine]]
-    installed = campaign.places.engine_file(engine).with_name("bin")
-    return entry.folder if isinstance(entry, PathEngine) and not installed.exists() else installed
-
-
-def _programs(config: Config) -> list[str]:
-    """Return the programs that a campaign needs of an engine."""
-    kinds = {config.models[one].kind for one in config.needed_models}
-    study = any(config.protocol_of(one) == Protocol.STUDY for one in config.campaign.suites)
-    needed = {"llama-server": True, "llama-quantize": "quantize" in kinds}
-    needed |= {NGRAM_MAKER: "ngram_cache" in kinds, "llama-bench": study}
-    return [name for name, one in (needed | {"llama-speculative": study}).items() if one]
+def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
+    """Return the folder of an engine's programs: installed, or one's own; None: to be built."""
+    file, name = campaign.places.engine_file(engine), campaign.engine_names[engine]
+    if file.exists():
+        return file.with_name("bin")
+    return entry.folder if isinstance(entry := campaign.config.engines[name], PathEngine) else None
 
 
 def _read_models(
@@ -269,7 +266,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         unbuilt=tuple(
             name
             for engine, name in campaign.engine_names.items()
-            if not _binaries(campaign, engine).exists()
+            if _binaries(campaign, engine) is None
         ),
         unheeded=frozenset(unheeded),
         early_builds={
