@@ -19,7 +19,7 @@ from specmoe.engine.machine import usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record
 from specmoe.plan.campaign import ROOT, LoadedCampaign, left_s
-from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, Machine, block_seconds
+from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, START_S, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
 from specmoe.plan.machine import describe as describe_machine
@@ -117,6 +117,11 @@ class Plan:
         tokens = [*map(self.tokens_of, block.prompts)]
         return block_seconds(block, tokens, self.found.sizes, self.machine)
 
+    @property
+    def starts(self) -> int:
+        """How many engine processes start, without those of runs that are repeated."""
+        return sum(block.starts(arm) for block in self.blocks for arm in block.arms)
+
     def tokens_of(self, source: PromptSource) -> int:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
         return source.length or self.found.prompt_tokens[source.prompt]
@@ -203,6 +208,7 @@ def describe(plan: Plan, options: str) -> str:
         span=lambda seconds: duration(seconds and low * seconds, seconds and HIGH * seconds),
         duration=duration,
         at_home=at_home,
+        start_s=START_S,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
         texts_alone=TEXTS,
         counts_since=COUNTS_SINCE,
