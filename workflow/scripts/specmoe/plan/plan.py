@@ -117,11 +117,6 @@ class Plan:
         tokens = [*map(self.tokens_of, block.prompts)]
         return block_seconds(block, tokens, self.found.sizes, self.machine)
 
-    @property
-    def starts(self) -> int:
-        """How many engine processes start, without those of runs that are repeated."""
-        return sum(block.starts(arm) for block in self.blocks for arm in block.arms)
-
     def tokens_of(self, source: PromptSource) -> int:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
         return source.length or self.found.prompt_tokens[source.prompt]
@@ -208,6 +203,7 @@ def describe(plan: Plan, options: str) -> str:
         span=lambda seconds: duration(seconds and low * seconds, seconds and HIGH * seconds),
         duration=duration,
         at_home=at_home,
+        starts=sum(block.starts(arm) for block in plan.blocks for arm in block.arms),
         start_s=START_S,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
         texts_alone=TEXTS,
