@@ -668,8 +668,6 @@ SAID = {
         "rejected_drafts", [unrelated(**BLOCK, accepted=2)], "fail", "^2 of 252"),
     "and none that is right more often": (
         "rejected_drafts", [unrelated(**BLOCK, accepted=3)], "pass", "^3 of 252 .* with mtp$"),
-    "a model that should be unrelated may be": (
-        "rejected_drafts", [unrelated()], "not applicable", "for its own target"),
     "nothing is said of what hardly drafted": (
         "rejected_drafts", [unrelated(**BLOCK, rounds=49)], "not applicable", "than 50 rounds"),
     "a target that drafts for itself accepts nearly all": (

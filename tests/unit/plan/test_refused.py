@@ -143,7 +143,7 @@ def test_a_file_without_the_block_that_it_announces_drafts_by_nothing(own):
     own.config["suites"]["S"]["methods"] = "all"
     assert own.lines() == []
     write_draft(own.target, varied(TINY, core=3), "eagle3")
-    assert own.lines()[0].startswith(f"ModelError: {own.target} only drafts, as EAGLE-3 (eagle3);")
+    assert own.lines()[0].startswith(f"ModelError: {own.target} only drafts (eagle3); name its")
 
 
 def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_asked_about(own):

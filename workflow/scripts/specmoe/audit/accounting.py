@@ -126,10 +126,7 @@ def _by_round(run: Run) -> Iterator[Finding]:
 
 
 def check_rejected_drafts(run: Run, given: Evidence) -> Finding:
-    """Check that what a network drafts is accepted at all, over all runs of its target with it.
-
-    One that is damaged, or another model's, is only slow otherwise.
-    """
+    """Check that what a network drafts is accepted at all, over all runs of its target with it."""
     if given.miscounts(run):
         return MISCOUNTED
     method = BY_TYPE.get(run.method) if run.protocol == Protocol.PAIRED else None
