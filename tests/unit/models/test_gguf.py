@@ -173,10 +173,9 @@ def test_a_file_that_is_no_model_is_refused_with_the_reason(tmp_path, content, m
 @pytest.mark.parametrize(
     ("says", "message"),
     [
-        ({"kind": "mmproj"}, "the projector of pictures .* name that model"),
-        ({"architecture": "clip"}, "the projector of pictures"),
-        ({"kind": "adapter"}, "an adapter of a model, .* .engine_args: .*lora, FILE"),
-        ({"kind": "imatrix"}, "how much each weight"),
+        ({"kind": "mmproj"}, "a projector of pictures .* name its model"),
+        ({"architecture": "clip"}, "a projector of pictures"),
+        ({"kind": "adapter"}, "an adapter .LoRA.; name its model, .* .engine_args: .*lora, FILE"),
         ({"numbers": {"llama.pooling_type": 3}}, "an encoder, embedding or diffusion model"),
         ({"numbers": {"llama.attention.causal": 0}}, "an encoder, embedding"),
         ({"architecture": "t5"}, "an encoder, embedding"),

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specmoe.config.block import Arm
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
+from specmoe.config.methods import Method
 from specmoe.errors import ConfigError
 from specmoe.models.info import Size, size_of_info
 from specmoe.models.synthetic import write_model
@@ -162,3 +164,17 @@ def test_another_prompt_or_setting_costs_its_runs_and_those_of_the_baseline_besi
     assert run < seconds()  # no second warm-up
     two_blocks, start = 2 * seconds(arm), seconds() - run
     assert seconds(arm, replace(arm, p_min=0.5)) == pytest.approx(two_blocks - start)
+
+
+def test_what_remembers_starts_for_each_run_and_is_not_warmed_up(study, root):
+    block = next(one for one in list_blocks(load(study, root), gpu=True) if one.speculates)
+    block = replace(block, prompts=block.prompts[:1] * 3)
+
+    def seconds(method, warmups):
+        asked = replace(block, arms=(Arm(gamma=4, method=method),), warmups=warmups)
+        return block_seconds(asked, [64] * 3, {block.target: DENSE}, M2_ULTRA)
+
+    once, thrice = (seconds(one, 0) for one in (Method.NGRAM_SIMPLE, Method.NGRAM_MOD))
+    # Half a second, and 1 GB at 3 GB a second.
+    assert thrice == pytest.approx(once + 2 * (0.5 + 1 / 3))
+    assert seconds(Method.NGRAM_MOD, 3) == thrice

@@ -61,7 +61,7 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     plan = plan_of(study)
     assert plan.shortfalls == []
     text = screen(plan)
-    assert re.match(r"m2-ultra: 522 runs, in 36 blocks; 53 to 181 min on", text)
+    assert re.match(r"m2-ultra: 522 runs, in 36 blocks; 53 to 182 min on", text)
     runs = re.findall(r"^(\w+) .* +\d+ +(\d+)  [\d.]+ to [\d.]+ (?:s|min|h)$", text, re.MULTILINE)
     assert runs == [
         ("moe_baseline", "18"),
@@ -73,6 +73,8 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     ]
     assert "first: llama.cpp 0c1e57098 (engines.current), about 3 min\n" in text
     assert "which was probed" not in text
+    # Of three repeats 2 + 2 x 7 + 4 + 2 x 4 + 2 x 2: a process for each setting and baseline.
+    assert "\nstarts    96 engine processes, estimated at 0.5 s each and loading\n" in text
     assert re.search(r"; passage-\d+ is the longest: about \d+ tokens with the output", text)
     assert "thinking " not in text
     told = screen(plan_of(study, unheeded=frozenset({("qwen3.5-4b-q8", False)})))

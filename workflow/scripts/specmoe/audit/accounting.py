@@ -126,17 +126,14 @@ def _by_round(run: Run) -> Iterator[Finding]:
 
 
 def check_rejected_drafts(run: Run, given: Evidence) -> Finding:
-    """Check that what a network drafts is accepted at all, over all runs of its target with it.
-
-    One that is damaged, or another model's, is only slow otherwise.
-    """
+    """Check that what a network drafts is accepted at all, over all runs of its target with it."""
     if given.miscounts(run):
         return MISCOUNTED
     method = BY_TYPE.get(run.method) if run.protocol == Protocol.PAIRED else None
     controlled = run.draft_model in given.settings.unrelated_drafts
     if not method or is_ngram(method) or controlled or run.forced_acceptance is not None:
         return Finding("only what a network drafts for its own target is due to be accepted")
-    counts, limits = given.drafting[run.drafting], given.limits
+    counts, limits = given.drafting[run.engine, run.target, run.draft], given.limits
     if counts["rounds"] < limits.least_rounds:
         return Finding(f"it drafted in fewer than {limits.least_rounds} rounds")
     found = f"{counts['accepted']} of {counts['drafted']} drafted tokens accepted with {run.draft}"

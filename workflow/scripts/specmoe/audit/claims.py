@@ -53,18 +53,13 @@ class Printed(float):
     half: float
     """Half a unit of the last digit; none for a whole 0 or 1."""
 
-    def __new__(cls, given: str | float) -> "Printed":
-        """Read a number, or the text of one. Raises ValueError."""
+    def __new__(cls, given: str | float, half: float | None = None) -> "Printed":
+        """Read a number, or the text of one, with what `half` may be. Raises ValueError."""
         number, text = super().__new__(cls, given), str(given)
         exponent = Decimal(text).as_tuple().exponent if isfinite(number) else 0
-        number.half = 0.0 if text in ("0", "1") else 0.5 * 10.0 ** int(exponent)
+        of_digits = 0.0 if text in ("0", "1") else 0.5 * 10.0 ** int(exponent)
+        number.half = of_digits if half is None else half
         return number
-
-    def share(self, parts: float) -> "Printed":
-        """Return one of equal parts of it, as exact in proportion."""
-        part = Printed(self / parts)
-        part.half = self.half / parts
-        return part
 
 
 @dataclass
@@ -236,7 +231,8 @@ def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     alone, requests = _judge(claim, limits), claim.facts.get("requests", 1)
     if alone.verdict != Verdict.IMPOSSIBLE or requests <= 1:
         return alone
-    of_one = {name: claim.facts[name].share(requests) for name in _RATES if name in claim.facts}
+    stated = {name: claim.facts[name] for name in _RATES if name in claim.facts}
+    of_one = {name: Printed(one / requests, one.half / requests) for name, one in stated.items()}
     summed = _judge(Claim(claim.name, {**claim.facts, **of_one}), limits)
     if summed.verdict == Verdict.IMPOSSIBLE:
         return alone

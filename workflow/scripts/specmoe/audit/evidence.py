@@ -97,11 +97,6 @@ class Run(_Columns):
         return self.machine, self.suite, self.target, self.level, self.draft, self.gamma, *request
 
     @property
-    def drafting(self) -> tuple[str, ...]:
-        """The conditions that decide what is accepted, whatever is drafted at once."""
-        return self.engine, self.target, self.draft, str(self.forced_acceptance)
-
-    @property
     def setting(self) -> tuple[Any, ...]:
         """The conditions that the runs of its setting share, whatever their prompts."""
         server = self.protocol, self.engine, self.engine_options, self.concurrency
@@ -171,7 +166,7 @@ class Evidence:
     Made from them: runs (by id), times, contexts and unsteady (see `_time_models`), alone (by
     machine and run, the bytes a second that runs without speculation read), repeats (their texts in
     order, by `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of
-    the measured runs of each), drafting (the sums of counters, by `Run.drafting`).
+    the measured runs of each), drafting (sums of counters, by engine, target and what drafts).
     """
 
     rows: InitVar[pd.DataFrame]  # `schema.read_runs`'s frame
@@ -203,9 +198,9 @@ class Evidence:
             if run.tokens and run.forced_acceptance is None:
                 self.outputs[run.setting].add((run.prompt, run.tokens))
             self.loads[run.load] += run.generated or 0
-            if None not in (run.rounds, run.drafted, run.accepted):
-                counts = {name: getattr(run, name) for name in ("rounds", "drafted", "accepted")}
-                self.drafting[run.drafting].update(counts)
+            counts = {name: getattr(run, name) for name in ("rounds", "drafted", "accepted")}
+            if run.forced_acceptance is None and None not in counts.values():
+                self.drafting[run.engine, run.target, run.draft].update(counts)
             size = None if run.speculative or run.disturbed_reason else self.sizes.get(run.target)
             tokens, ms = run.timed_tokens, run.decode_ms
             if tokens and ms and size and size.file_bytes > self.limits.cache_bytes:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from specmoe.config.methods import PARAMETERS, Method
+from specmoe.config.methods import METHODS, PARAMETERS, Method
 
 MEASURE_VERSION = 3
 """Raised by hand when what is measured changes; blocks, passes and divergences follow."""
@@ -110,6 +110,11 @@ class Arm:
     def speculates(self) -> bool:
         """Whether the engine drafts."""
         return self.gamma > 0
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it keeps something of one request for the next: each run is a new process."""
+        return self.method is not None and METHODS[self.method].remembers
 
     def model_of(self, target: str) -> str | None:
         """Return the model whose file drafts: the target where its own MTP block does."""
@@ -240,6 +245,10 @@ class Block:
             return [self.arms]
         settings.sort(key=lambda arm: self.drawn(arm.name))
         return [(*alone, arm) for arm in settings]
+
+    def starts(self, arm: Arm) -> int:
+        """Return how many processes an arm has, where memory holds two."""
+        return len(self.prompts) if arm.remembers else 1
 
     def drawn(self, what: str) -> bytes:
         """Return a key to sort what the block does by, in an order that its seed draws."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
-from specmoe.config.methods import METHODS, is_ngram
+from specmoe.config.methods import is_ngram
 from specmoe.config.workloads import read_content
 from specmoe.engine.job import Job
 from specmoe.engine.process import count_failures
@@ -122,7 +122,6 @@ class LiveArm:
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._job, self._runs = job, list[RunRecord]()
-        self._is_stateful = arm.method is not None and METHODS[arm.method].remembers
         self._peaks: list[int] = []  # of memory, of the servers that have ended
         self._used = False  # whether the present server has measured
 
@@ -176,7 +175,7 @@ class LiveArm:
 
     def prepare(self) -> Watch:
         """Return what is observed of a run, with the server ready, or new for a stateful method."""
-        if self._is_stateful and self._used:
+        if self.arm.remembers and self._used:
             self.stop()
             self.begin()
         self._used = True
@@ -185,7 +184,7 @@ class LiveArm:
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
         block, longest = self.block, max(self.prompts.values(), key=len)
-        if self._is_stateful:
+        if self.arm.remembers:
             # One token after one token leaves nothing to look up.
             for _ in range(min(block.warmups, _TRACELESS)):
                 self.request(longest[:1], 1, block.seed, warm_up=True)

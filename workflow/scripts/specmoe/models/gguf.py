@@ -47,12 +47,10 @@ def read_info(path: Path, sha256: str = "not hashed: headers only are read") -> 
 
 # Files of GGUF that write no text, by their `general.type`, and what is named instead.
 _OTHERS: Final = {
-    "mmproj": "the projector of pictures or sound for a model (mmproj); name that model",
-    "adapter": "an adapter of a model, as a LoRA; name that model, and add the adapter by"
-    " `engine_args: [--lora, FILE]`",
-    "imatrix": "how much each weight of a model matters (imatrix); name that model",
-    "encoder": "an encoder, embedding or diffusion model, which is not made to write token by"
-    " token; name one that is",
+    "mmproj": "a projector of pictures or sound (mmproj); name its model",
+    "adapter": "an adapter (LoRA); name its model, and this in `engine_args: [--lora, FILE]`",
+    "imatrix": "an importance matrix; name its model",
+    "encoder": "an encoder, embedding or diffusion model; name one that writes token by token",
 }
 
 
@@ -284,8 +282,8 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
             needed = needed or draft.number_of_architecture(key, 0)
     if own == Method.MTP and all(one.name != "token_embd.weight" for one in draft.tensors):
         raise ModelError(
-            f"{file} has an MTP block and no embedding (token_embd.weight), without which llama.cpp"
-            " does not load it; convert it again with the embedding, or name the whole model"
+            f"{file} has an MTP block and no embedding (token_embd.weight), so llama.cpp does not"
+            " load it; convert it again with that, or name the whole model"
         )
     if method == Method.MTP and not lends and own == Method.DRAFT:
         raise ModelError(
@@ -359,10 +357,7 @@ def check_target(path: Path) -> None:
     with named_if_no_model(path):
         method = drafts_by(read_header(path))
     if method != Method.DRAFT:
-        raise ModelError(
-            f"{path} only drafts, as {METHODS[method].label} ({method}); name the target that it is"
-            " made for, and this file among `drafts`"
-        )
+        raise ModelError(f"{path} only drafts ({method}); name its target, and it in `drafts`")
 
 
 def check_pair(

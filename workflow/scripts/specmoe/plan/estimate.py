@@ -121,15 +121,19 @@ def _size_of_experts(entry: models.UpcycleModel, family: Family | None, source: 
 
 ACCEPTANCE = 0.6  # of each drafted token, independently
 USUAL_WARMUPS = 3  # before the rate settles; fewer where they are long
-START_S = 0.5  # of a process, without loading
+# Of a block's job, and of an engine's process without loading: campaign methods took 0.56 s on
+# average from the end of a run to the next one of a new process; between blocks the fastest
+# quarters of four campaigns took 1.4 to 2.7 s, in which two processes start.
+JOB_S, START_S = 1.0, 0.5
 LOAD_BYTES_PER_SECOND = 3e9  # from disk or page cache
 # A CPU core computes on so many bytes of weights a second, however fast the memory is. Two machines
 # of two cores computed on 6 and 16 GB (0.8B in Q8_0: 64 and 26 ms a token).
 CORE_BYTES_PER_SECOND = 8e9
 # What campaigns took, from their first run to their last one, as multiples of their estimates: on
 # two cores artefact 0.7, trained 0.7, true-shape 1.0 and methods 2.1 without their pauses, demo
-# 1.9, true-shape-mtp 2.4; on an H200 full-size 1.1. Other load, by which runs are repeated, drafts
-# that are rejected and memory that is nearly full lengthen them.
+# 1.9, true-shape-mtp 2.4; on an H200 full-size 1.1. Jobs and further starts, which did not count,
+# make estimates up to a fifth longer. Other load, by which runs are repeated, drafts that are
+# rejected and memory that is nearly full lengthen them.
 LOW, HIGH = 0.7, 2.4
 # Texts that end by themselves may take this share of the time of `n_predict` tokens: assumed, as it
 # depends on what is asked, and not measured.
@@ -200,19 +204,20 @@ def seconds_per_token(
 def block_seconds(
     block: Block, tokens: list[int], sizes: Mapping[str, Size], machine: Machine
 ) -> float:
-    """Return the time of a block: loading, warm-ups with the longest prompt, and runs.
+    """Return the time of a block: its job, starts, warm-ups with the longest prompt, and runs.
 
     `tokens` are those of its prompts, `sizes` those of models, as far as they are known: of the
     target, and of draft models.
     """
-    size, slots, whole_s = sizes[block.target], block.slots, 0.0
+    size, slots, whole_s = sizes[block.target], block.slots, JOB_S
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
     warmups = min(block.warmups, USUAL_WARMUPS)
-    warmed = warmups * max(tokens), warmups * block.warmup_tokens
     for arm in block.arms:
         times = 1 if arm.speculates else len(block.groups)  # a baseline beside each setting
-        read = times * sum(tokens) + warmed[0]
-        generated = times * len(tokens) * block.n_predict + warmed[1]
+        # What remembers is not warmed up, or it would draft from that.
+        warmed = 0 if arm.remembers else warmups
+        read = times * sum(tokens) + warmed * max(tokens)
+        generated = times * len(tokens) * block.n_predict + warmed * block.warmup_tokens
         draft = sizes[arm.draft_model] if arm.draft_model and arm.method == Method.DRAFT else None
         token_s = pass_seconds(size, slots, machine) / slots
         if arm.speculates:
@@ -221,5 +226,6 @@ def block_seconds(
             gamma = min(arm.gamma, block.n_predict - 1)
             token_s = seconds_per_token(size, machine, drafted_s, gamma, slots)
         loaded = size.file_bytes + (draft.file_bytes if draft else 0)
-        whole_s += START_S + loaded / LOAD_BYTES_PER_SECOND + read * prompt_s + generated * token_s
+        start_s = START_S + loaded / LOAD_BYTES_PER_SECOND
+        whole_s += block.starts(arm) * start_s + read * prompt_s + generated * token_s
     return whole_s

@@ -21,7 +21,7 @@ from specmoe.errors import PlanError
 from specmoe.files import ROOT, at_home, read_record
 from specmoe.hardware.description import PROBED, machine_facts, probe
 from specmoe.hardware.machine import devices_of, usable_memory, working_bytes
-from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, Machine, block_seconds
+from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, START_S, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.text import duration, fill_template
 
@@ -208,6 +208,8 @@ def describe(plan: Plan, options: str) -> str:
         span=lambda seconds: duration(seconds and low * seconds, seconds and HIGH * seconds),
         duration=duration,
         at_home=at_home,
+        starts=sum(block.starts(arm) for block in plan.blocks for arm in block.arms),
+        start_s=START_S,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
         texts_alone=TEXTS,
         counts_since=COUNTS_SINCE,
