@@ -9,7 +9,7 @@ import yaml
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.config.workloads import read_content, text_of_prompt
+from specmoe.config.workloads import read_chat, read_content, text_of_prompt
 from specmoe.errors import ConfigError
 
 from ...conftest import ROOT, merge
@@ -113,6 +113,35 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
     cached = merge(data, {"workloads": recorded["workloads"], "campaign": {"source": "shipped"}})
     sent = [one.prompt for one in blocks_of(cached)[0].prompts]
     assert sent == ["asked-1", "asked-own", "asked-3"]
+
+
+def test_equal_prompts_are_one_and_what_is_not_sent_is_named(asked):
+    tools = [{"type": "function"}]
+    lines = [
+        {"prompt": "a", "temperature": 0, "max_tokens": 9, "stop": ["x"], "answer": "b"},
+        {"prompt": "a", "tools": tools, "temperature": 1},
+        *({"prompt": "a", "id": number} for number in "xy"),
+        {"prompt": "b", "tools": [], "chat_template_kwargs": {"k": 1}},
+    ]
+    config = load(asked(lines, thinking=False), ROOT)
+    prompts = config.workloads["asked"].prompts
+    # The second tells the template more.
+    found = [(one.id, one.repeated, one.not_sent) for one in prompts]
+    first, second = ("1", 2, ["max_tokens", "stop"]), ("2", None, ["temperature"])
+    assert found == [first, second, ("5", None, None)]
+    block, *_ = list_blocks(config, gpu=False)
+    told = [read_chat(Path(one.file), one.line, block.sending_of(one)) for one in block.prompts]
+    thinking = {"enable_thinking": False}
+    assert told == [
+        {"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": thinking},
+        told[0] | {"tools": tools},
+        {
+            "messages": [{"role": "user", "content": "b"}],
+            "chat_template_kwargs": {"k": 1} | thinking,
+        },
+    ]
+    raw = load(asked(lines, template="raw"), ROOT).workloads["asked"].prompts
+    assert [one.not_sent for one in raw][1:] == [["chat_template_kwargs"]]
 
 
 @pytest.mark.parametrize(("suffix", "text", "said"), DATA_SETS["refused"])
