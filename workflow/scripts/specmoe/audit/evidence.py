@@ -188,9 +188,7 @@ class Evidence:
         self.runs = {run.run: run for run in listed}
         self._time_models(rows)
         self.alone: dict[tuple[str, str], float] = {}
-        self.repeats: dict[tuple[Any, ...], list[tuple[str | None, tuple[int, ...]]]] = defaultdict(
-            list
-        )
+        self.repeats: dict[Any, list[tuple[str | None, tuple[int, ...]]]] = defaultdict(list)
         self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
         self.loads: Counter[tuple[str, ...]] = Counter()
         for run in sorted(listed, key=lambda run: run.repeat):

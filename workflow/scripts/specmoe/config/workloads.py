@@ -197,17 +197,6 @@ def _turn(given: Any, role: str = "") -> Message:
     return turn | {"role": role, "content": text}
 
 
-def read_content(path: Path, number: int | None, sending: Sending) -> Content:
-    """Return the prompt of an entry, without a number the text of the file; raises ConfigError."""
-    entry = text_of_prompt(path, number)
-    if number is None:
-        return entry.rstrip("\n")
-    try:
-        return content_of(_fields_of(path, entry, sending.prompt_key), sending)
-    except ValueError as error:
-        raise ConfigError(f"{place_of(path, number)}: {first_error(error)}") from error
-
-
 def _request_of(
     fields: Mapping[str, Any], sending: Sending
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -228,14 +217,18 @@ def _request_of(
 
 
 def read_chat(path: Path, number: int | None, sending: Sending) -> dict[str, Any]:
-    """Return a prompt as llama-server is asked to write it by a template; raises ConfigError.
+    """Return the prompt of an entry, or without a number of a whole file; raises ConfigError.
 
-    It has `messages`, and what the template is told beside them.
+    It has `messages`, one with a prompt's text, and what a template is told beside them.
     """
-    content, told = read_content(path, number, sending), dict[str, Any]()
+    entry, told = text_of_prompt(path, number), dict[str, Any]()
+    content: Content = entry.rstrip("\n")
     if number is not None:
-        fields = _fields_of(path, text_of_prompt(path, number), sending.prompt_key)
-        told, _ = _request_of(fields, sending)
+        try:
+            fields = _fields_of(path, entry, sending.prompt_key)
+            content, (told, _) = content_of(fields, sending), _request_of(fields, sending)
+        except ValueError as error:
+            raise ConfigError(f"{place_of(path, number)}: {first_error(error)}") from error
     if sending.thinking is not None:
         words = told.get("chat_template_kwargs", {})
         told["chat_template_kwargs"] = words | {"enable_thinking": sending.thinking}

@@ -115,15 +115,17 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
         if (how := block.sending_of(one)).template == Template.CHAT
     }
     options = {flag.replace("_", "-"): value for flag, value in pairwise(block.engine_args)}
-    with_tools = any("tools" in chat for chat in chats.values())
-    source = _source(options, target, with_tools=with_tools) if chats else ""
     found: dict[Said, list[str]] = {}
     try:
         told = json.loads(options.get("--chat-template-kwargs", "{}"))
+        with_tools = any("tools" in chat for chat in chats.values())
+        source = chats and _source(options, target, with_tools=with_tools)
+        if not source:
+            return
         with stopped_at(monotonic() + _MOST_S):
-            if source and (clock := _clock(source, told)):
+            if clock := _clock(source, told):
                 found[clock] = []
-            for place, chat in chats.items() if source else ():
+            for place, chat in chats.items():
                 if said := _fault(compiled(source), told, chat):
                     found.setdefault(said, []).append(place)
     except Exception as error:  # a template may do anything

@@ -225,6 +225,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         and (size := hub.ask_size(entry)) is not None
     }
     sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
+    said = _look_at_chats(campaign, {name: files[name] for name in infos})
     measured, changed = {}, {}
     unheeded: set[tuple[str, bool | None]] = set()
     requests = Asked(campaign)
@@ -265,7 +266,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             and not campaign.engine_file(engine_id).exists()
         ),
         unheeded=frozenset(unheeded),
-        chats=tuple(dict.fromkeys(words for words, _ in _look_at_chats(campaign, files))),
+        chats=tuple(dict.fromkeys(words for words, _ in said)),
         early_builds={
             name: build
             for name in campaign.engine_ids
