@@ -7,6 +7,7 @@ import pytest
 
 from specmoe.config.block import Stop
 from specmoe.measure.divergence import find_divergences
+from specmoe.models.chats import compiled, written
 from specmoe.models.synthetic import write_model
 
 from ..blocks import chatting, measured, rows
@@ -51,8 +52,28 @@ def lengths(record):
 def test_the_servers_template_writes_the_chat_up_to_where_the_answer_starts(start, models):
     with start(models["target"]) as server:
         plain = "user: Name a tree.\nassistant: Oak.\nuser: Another.\nassistant:"
-        assert server.apply_template(TURNS, thinking=False) == plain
-        assert server.apply_template(TURNS, thinking=True) == f"{plain} thinking:"
+        for thinking, more in ((False, ""), (True, " thinking:")):
+            told = {"chat_template_kwargs": {"enable_thinking": thinking}}
+            assert server.apply_template({"messages": TURNS, **told}) == plain + more
+
+
+def test_an_agents_chat_is_written_as_it_was_looked_at(start, models, tmp_path):
+    call = {"type": "function", "id": "1", "function": {"name": "f", "arguments": '{"b": 1}'}}
+    answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "1", "content": ""}
+    chat = {
+        "messages": [{"role": "developer", "content": "Be brief."}, TURNS[0], answer, result],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}],
+        "chat_template_kwargs": {"date_string": "1 Jan"},
+    }
+    source = """{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}
+{{ tools[0].function.name }} {{ date_string }}{% for m in messages %} {{ m.role }}: {{ m.content }}
+{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}"""
+    (tmp_path / "own.jinja").write_text(source)
+    with start(models["target"], ["--chat-template-file", str(tmp_path / "own.jinja")]) as server:
+        text = server.apply_template(chat)
+    assert text == 'f 1 Jan user: Be brief.\nName a tree.\n assistant: \n{"b": 1} tool: \n'
+    assert written(compiled(source), chat) == text
 
 
 def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do):

@@ -475,6 +475,13 @@ def test_the_repeat_that_differs_from_the_others_is_named():
     # Changed in all repeats alike they agree with each other, and nobody judged them.
     runs = campaign(*(speculative(repeat, tokens=TOKENS[::-1]) for repeat in range(3)))
     assert set(map(frozenset, failures(audited(runs)).values())) == {frozenset({"unjudged_text"})}
+    # Of another prompt no text is judged.
+    other = {"prompt_sha256": "f" * 64, "tokens": TOKENS[::-1]}
+    audit = audited(campaign(speculative(1, **other)))
+    assert failures(audit) == {"B/target/draft/g4/r1": {"unjudged_text"}}
+    assert "none/r1 had another prompt" in finding(audit, "unjudged_text")["why"]
+    found = finding(audit, "determinism")
+    assert (found["verdict"], found["why"][:10]) == ("not judged", "the prompt")
     alone = after("determinism", run="P/draft/none/r0")
     assert (alone["verdict"], alone["why"]) == ("not applicable", "there is one repeat")
 

@@ -10,7 +10,7 @@ import yaml
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.config.workloads import read_content, text_of_prompt
+from specmoe.config.workloads import read_chat, text_of_prompt
 from specmoe.errors import ConfigError
 
 from ...conftest import ROOT, merge
@@ -18,13 +18,18 @@ from .test_matrix import blocks_of
 from .test_refused import fault
 
 CHATS = Sending(Template.CHAT)
-CHAT = [{"role": "user", "content": "c"}]
 DATA_SETS = yaml.safe_load((ROOT / "tests/unit/config/data_sets.yaml").read_text("utf-8"))
 LINES = [
     {"prompt": "a", "category": "code"},
     {"prompt": "b", "category": "prose", "id": "own"},
-    {"messages": CHAT},
+    {"messages": [{"role": "user", "content": "c"}]},
 ]
+
+
+def sent(file, line, sending=CHATS):
+    """Return what is sent of a line: messages, or the text of a single one."""
+    messages = read_chat(Path(file), line, sending)["messages"]
+    return messages if messages[1:] else messages[0]["content"]
 
 
 @pytest.fixture
@@ -60,32 +65,32 @@ def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):
     assert not replace(block, engine_args=("--chat_template", "chatml")).sends_chats
     # A job reads the same prompts again.
     file = tmp_path / "asked.jsonl"
-    assert [read_content(file, line, CHATS) for line in (1, 2, 3)] == ["a", "b", CHAT]
+    assert [sent(file, line) for line in (1, 2, 3)] == ["a", "b", "c"]
     with pytest.raises(ConfigError, match=r"asked\.jsonl, line 4: the prompt is gone"):
-        read_content(file, 4, CHATS)
+        sent(file, 4)
 
 
 def test_a_text_file_has_a_prompt_a_line_and_is_read_once_by_a_process(asked):
     block, *_ = blocks_of(asked("first\n\n  second {x} \n", name="asked.txt", template="raw"))
     assert [one.prompt for one in block.prompts] == ["asked-1", "asked-3"]
     file = Path(block.prompts[1].file)
-    assert read_content(file, 3, CHATS) == "  second {x} "
+    assert sent(file, 3) == "  second {x} "
     whole = text_of_prompt(file, None)
     file.write_text("another text")  # what is sent is what was asked for
-    assert read_content(file, 1, CHATS) == "first"
+    assert sent(file, 1) == "first"
     assert text_of_prompt(file, None) == whole
 
 
 @pytest.mark.parametrize("data_set", DATA_SETS["read"])
 def test_data_sets_that_people_have_are_read(asked, data_set):
-    (suffix, columns, sent, several, chats), text = DATA_SETS["read"][data_set]
+    (suffix, columns, due, several, chats), text = DATA_SETS["read"][data_set]
     config = load(asked(text, name=f"a{suffix}", columns=columns), ROOT)
     block, *_ = list_blocks(config, gpu=False)
     found = {
-        source.prompt: read_content(Path(source.file), source.line, block.sending_of(source))
+        source.prompt: sent(source.file, source.line, block.sending_of(source))
         for source in block.prompts
     }
-    assert found == {f"asked-{name}": content for name, content in sent.items()}
+    assert found == {f"asked-{name}": content for name, content in due.items()}
     parts = [one.sent for one in config.workloads["asked"].prompts]
     assert (parts.count("first turn"), parts.count("chat")) == (several, chats)
 
@@ -115,6 +120,35 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
     cached = merge(data, {"workloads": recorded["workloads"], "campaign": {"source": "shipped"}})
     sent = [one.prompt for one in blocks_of(cached)[0].prompts]
     assert sent == ["asked-1", "asked-own", "asked-3"]
+
+
+def test_equal_prompts_are_one_and_what_is_not_sent_is_named(asked):
+    tools = [{"type": "function"}]
+    lines = [
+        {"prompt": "a", "temperature": 0, "max_tokens": 9, "stop": ["x"], "answer": "b"},
+        {"prompt": "a", "tools": tools, "temperature": 1},
+        *({"prompt": "a", "id": number} for number in "xy"),
+        {"prompt": "b", "tools": [], "chat_template_kwargs": {"k": 1}},
+    ]
+    config = load(asked(lines, thinking=False), ROOT)
+    prompts = config.workloads["asked"].prompts
+    # The second tells the template more.
+    found = [(one.id, one.repeated, one.not_sent) for one in prompts]
+    first, second = ("1", 2, ["max_tokens", "stop"]), ("2", None, ["temperature"])
+    assert found == [first, second, ("5", None, None)]
+    block, *_ = list_blocks(config, gpu=False)
+    told = [read_chat(Path(one.file), one.line, block.sending_of(one)) for one in block.prompts]
+    thinking = {"enable_thinking": False}
+    assert told == [
+        {"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": thinking},
+        told[0] | {"tools": tools},
+        {
+            "messages": [{"role": "user", "content": "b"}],
+            "chat_template_kwargs": {"k": 1} | thinking,
+        },
+    ]
+    raw = load(asked(lines, template="raw"), ROOT).workloads["asked"].prompts
+    assert [one.not_sent for one in raw][1:] == [["chat_template_kwargs"]]
 
 
 @pytest.mark.parametrize(("suffix", "text", "said"), DATA_SETS["refused"])

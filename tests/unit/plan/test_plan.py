@@ -93,7 +93,9 @@ def test_of_prompts_in_files_it_is_said_which_turns_are_sent(plan_of, study):
     study["workloads"]["everyday"]["file"] = "config/workload.example.jsonl"
     study["suites"]["moe_speculative"] |= {"prompts": [], "workloads": ["everyday"]}
     file = "everyday: 50 prompts of config/workload.example.jsonl"
-    assert f"{file}; 12 chats, sent up to the user's last turn\n" in screen(plan_of(study))
+    assert f"{file}; 12 chats, sent up to the last turn that is no answer\n" in screen(
+        plan_of(study)
+    )
 
 
 def test_a_file_is_downloaded_once_and_nothing_that_is_here(plan_of, study):

@@ -195,6 +195,53 @@ def test_a_target_whose_template_ignores_what_it_is_told_is_found(own):
         assert take_inventory(campaign, [*campaign.blocks.values()]).unheeded == unheeded
 
 
+CALL = {"function": {"name": "f", "arguments": '{"b": 1}'}}
+CHATS = [
+    [("system", "s"), ("user", "a"), ("assistant", None), ("tool", "c")],
+    [("user", "<user>\na"), ("user", "b")],
+    [("user", "c"), ("user", "d")],
+]
+
+
+@pytest.mark.parametrize(
+    ("template", "said", "is_error"),
+    [
+        ("{% if messages | length == 2 %}{{ raise_exception('no') }}{% endif %}{{ tools }}",
+         "line 2 and 1 more: the chat template of target refuses the chat: no; mend it, or", True),
+        ("""{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ tools }}
+{% for m in messages %}<{{ m.role }}>\n{{ m.content }}
+{% for c in m.tool_calls or [] %}{{ c.function.arguments.items() }}{% endfor %}{% endfor %}""",
+         "line 2: the chat template of target writes <user> before a text that has it; g", False),
+        ("{{ strftime_now('%H:%M') }}{{ tools }}",
+         "the chat template of target writes the time, so no prompt is sent twice; `eng", True),
+        ("{{ date_string or strftime_now('%d %b') }}{{ tools }}",
+         "writes the date, so prompts change overnight; `engine_args: [--chat-template-kw", False),
+        ("{{ no.x.y }}", "the chat template of target is not looked at (UndefinedError: ", False),
+        ("", "line 1: the chat template of target leaves out its tools; `engine_args: [", False),
+    ],
+)  # fmt: skip
+def test_chats_are_written_beforehand(own, template, said, is_error):
+    chats = [[{"role": role, "content": text} for role, text in chat] for chat in CHATS]
+    chats[0][2]["tool_calls"] = [CALL]
+    lines = [{"messages": chat} for chat in chats]
+    lines[0]["tools"] = [{"type": "function"}]
+    file, written = own.folder / "asked.jsonl", own.folder / "own.jinja"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    written.write_text(template)
+    own.ask(kind="file", file=str(file))
+    if template:
+        own.config["measurement"]["engine_args"] = ["--chat-template-file", str(written)]
+    campaign = own.campaign()
+    [told] = take_inventory(campaign, [*campaign.blocks.values()]).chats
+    assert said in told
+    assert own.lines() == [f"ConfigError: {told}"] * is_error
+    if "date_string" in template:
+        words = ["--chat-template-kwargs", '{"date_string": "1 Jan"}']
+        own.config["measurement"]["engine_args"] += words
+        campaign = own.campaign()
+        assert take_inventory(campaign, [*campaign.blocks.values()]).chats == ()
+
+
 def test_a_file_drafts_as_it_was_made_for(own):
     own.config["campaign"]["models"] = "methods"
     models = own.config["model_sets"]["methods"]

@@ -164,9 +164,10 @@ class Evidence:
     """The evidence that the runs of a campaign are checked against.
 
     Made from them: runs (by id), times, contexts and unsteady (see `_time_models`), alone (by
-    machine and run, the bytes a second that runs without speculation read), repeats (their texts in
-    order, by `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of
-    the measured runs of each), drafting (sums of counters, by engine, target and what drafts).
+    machine and run, the bytes a second that runs without speculation read), repeats (digests of
+    their prompts and texts in order, by `Run.repeated`), outputs (prompts and texts, by
+    `Run.setting`), loads (the tokens of the measured runs of each), drafting (sums of counters, by
+    engine, target and what drafts).
     """
 
     rows: InitVar[pd.DataFrame]  # `schema.read_runs`'s frame
@@ -188,13 +189,13 @@ class Evidence:
         self.runs = {run.run: run for run in listed}
         self._time_models(rows)
         self.alone: dict[tuple[str, str], float] = {}
-        self.repeats: dict[tuple[Any, ...], list[tuple[int, ...]]] = defaultdict(list)
+        self.repeats: dict[Any, list[tuple[str | None, tuple[int, ...]]]] = defaultdict(list)
         self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
         self.loads: Counter[tuple[str, ...]] = Counter()
         self.drafting: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         for run in sorted(listed, key=lambda run: run.repeat):
             if run.tokens is not None:
-                self.repeats[run.repeated].append(run.tokens)
+                self.repeats[run.repeated].append((run.prompt_sha256, run.tokens))
             if run.tokens and run.forced_acceptance is None:
                 self.outputs[run.setting].add((run.prompt, run.tokens))
             self.loads[run.load] += run.generated or 0

@@ -41,6 +41,8 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
         return Finding(_FORCED)
     if baseline is None or run.tokens is None or baseline.tokens is None:
         return Finding("tokens of the run or of its baseline are not known")
+    if run.prompt_sha256 != baseline.prompt_sha256:
+        return Finding(f"{baseline.run} had another prompt, by its digest", judged=False)
     if run.tokens == baseline.tokens:
         return Finding(f"all {len(run.tokens)} tokens are the baseline's", ratio=0.0)
     prefix = common_prefix(run.tokens, baseline.tokens)
@@ -85,10 +87,12 @@ def check_determinism(run: Run, given: Evidence) -> Finding:
         return Finding("tokens are not known")
     if len(repeats) < 2:
         return Finding("there is one repeat")
+    if len({prompt for prompt, _ in repeats}) > 1:
+        return Finding("the prompt differs between repeats, by its digest", judged=False)
     if run.concurrency > 1:
         return Finding("its batches had tokens of other requests, others in every repeat")
     # Among equally common texts, `most_common` returns the first one seen.
-    [(tokens, _)] = Counter(repeats).most_common(1)
+    [(tokens, _)] = Counter(text for _, text in repeats).most_common(1)
     prefix, length = common_prefix(run.tokens, tokens), max(len(run.tokens), len(tokens))
     return equal(prefix, length, f"{prefix} of {length} tokens are those of most repeats")
 

@@ -25,7 +25,7 @@ from specmoe.campaign.progress import Progress
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.models import AnyModel, HubModel, NgramCache, PathModel, SyntheticDraft
-from specmoe.config.workloads import text_of_prompt
+from specmoe.config.workloads import read_chat, text_of_prompt
 from specmoe.engine.identity import fact, measuring_files
 from specmoe.errors import ConfigError, DamagedFileError
 from specmoe.files import (
@@ -135,8 +135,12 @@ class Asked:
 
     def _prompt(self, source: PromptSource, block: Block) -> Request:
         """Return what is sent of a prompt, and how."""
-        text = _sha256(text_of_prompt(self.places.root / source.file, source.line))
-        return {"length": source.length, "text": text, **asdict(block.sending_of(source))}
+        file, sending = self.places.root / source.file, block.sending_of(source)
+        text = _sha256(text_of_prompt(file, source.line))
+        # Releases before told a template nothing of its entry.
+        told = read_chat(file, source.line, sending).keys() - {"messages", "chat_template_kwargs"}
+        sent = {"length": source.length, "text": text, **asdict(sending)}
+        return sent | ({"told": sorted(told)} if told else {})
 
     @cached_property
     def lacking(self) -> set[str]:

@@ -7,6 +7,7 @@ import re
 import reprlib
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,8 +30,10 @@ _KINDS = ("", ".txt", ".jsonl", ".json", ".csv", ".tsv")
 _NO_PROMPT = re.compile(r"""\s*[\[{]\s*(["{\[]|$)|["\w]+([,;\t]["\w]+)+$""", re.ASCII)
 
 
-def _place(path: Path, number: int) -> str:
-    return f"{path}, {'entry' if path.suffix.lower() == '.json' else 'line'} {number}"
+def place_of(path: Path, number: int | None) -> str:
+    """Return where a prompt is, in words."""
+    entry = "entry" if path.suffix.lower() == ".json" else "line"
+    return f"{path}, {entry} {number}" if number else str(path)
 
 
 def numbered_entries(path: Path) -> dict[int, str]:
@@ -69,6 +72,9 @@ def _entries(text: str, kind: str) -> dict[int, str]:
 
 def _rows(text: str, delimiters: str) -> dict[int, str]:
     """Return the rows of a table, whose first line names its columns."""
+    above = 0  # lines above the names
+    if told := re.match(r"sep=(.)\r?\n", text):  # so Excel is told the delimiter
+        above, delimiters, text = 1, told[1], text[told.end() :]
     delimiter = max(delimiters, key=text.partition("\n")[0].count)
     reader, rows = csv.DictReader(io.StringIO(text), delimiter=delimiter, strict=True), {}
     names = [name for name in reader.fieldnames or () if name]  # spreadsheets add empty columns
@@ -77,10 +83,10 @@ def _rows(text: str, delimiters: str) -> dict[int, str]:
     for row in reader:
         if None in row:
             raise ValueError(
-                f"line {reader.line_num} has more cells than the first line, which names the"
-                f" columns; a text with {delimiter!r} in it needs quotes"
+                f"line {above + reader.line_num} has more cells than the first line, which names"
+                f" the columns; a text with {delimiter!r} in it needs quotes"
             )
-        rows[reader.line_num] = json.dumps(row)
+        rows[above + reader.line_num] = json.dumps(row)
     return rows
 
 
@@ -95,7 +101,7 @@ def text_of_prompt(path: Path, number: int | None) -> str:
     text = _entries_once(path).get(number) if number else _text_once(path)
     if text is None:
         raise ConfigError(
-            f"{_place(path, number or 0)}: the prompt is gone; the file was changed while in use"
+            f"{place_of(path, number)}: the prompt is gone; the file was changed while in use"
         )
     return text
 
@@ -120,12 +126,12 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
     """Return the prompt or the messages among the fields of an entry; raises ValueError.
 
     Of a list of turns the user's first is the prompt: later ones follow answers that nobody has
-    yet. Messages end with the user's last: the model is to write what follows.
+    yet. Messages end with the last of the user or of a tool: the model is to write what follows.
     """
     keys = sending.prompt_key, sending.messages_key
     given = [(key, value) for key in keys if (value := _at(fields, key)) is not None]
     if len(given) != 1:
-        raise ValueError(_which_to_send(fields, keys, both=bool(given)))
+        raise ValueError(_which_to_send(fields, sending, both=bool(given)))
     [(key, value)] = given
     is_chat = key == sending.messages_key
     if is_chat and sending.template == Template.RAW:
@@ -135,11 +141,15 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
     asked = [place for place, turn in enumerate(turns) if turn["role"] == "user"]
     if not asked:
         raise ValueError(f"in {key!r} the user asks nothing; leave it out of the file")
-    return turns[: asked[-1] + 1] if is_chat else str(turns[asked[0]]["content"])
+    if not is_chat:
+        return str(turns[asked[0]]["content"])
+    last = max(place for place, turn in enumerate(turns) if turn["role"] in ("user", "tool"))
+    return turns[: last + 1]
 
 
-def _which_to_send(fields: Mapping[str, Any], keys: tuple[str, str], *, both: bool) -> str:
+def _which_to_send(fields: Mapping[str, Any], sending: Sending, *, both: bool) -> str:
     """Return what an entry has in place of a prompt or messages, and how to name one of them."""
+    keys = sending.prompt_key, sending.messages_key
     if both:
         one = "`columns: {prompt: no}` sends the messages, and `{messages: no}` the prompt"
         return f"both {keys[0]!r} and {keys[1]!r}; {one}"
@@ -148,6 +158,11 @@ def _which_to_send(fields: Mapping[str, Any], keys: tuple[str, str], *, both: bo
         if key in fields:
             named = (f"{one}: {of}" for one, of in layout.items() if _at(fields, of) is not None)
             hint = f"if it is like {layout['like']}, give `columns: {{{', '.join(named)}}}`"
+            keyed = {f"{one}_key": layout[one] for one in ("prompt", "messages") if one in layout}
+            try:
+                content_of(fields, replace(sending, **keyed))
+            except ValueError as error:
+                hint += f"; then {error}"
             break
     found = ", ".join(str(key)[:40] for key in list(fields)[:12]) or "nothing"
     return f"neither {keys[0]!r} nor {keys[1]!r}, but {found}; {hint}"
@@ -161,9 +176,14 @@ def _turn(given: Any, role: str = "") -> Message:
     turn = dict(given) if isinstance(given, dict) else {"content": given}
     known = resource("prompts/turns")
     role = known["roles"].get(str(turn.pop("from", turn.get("role", role))), "")
-    text, shown = turn.pop("value", turn.get("content")), reprlib.repr(given)
-    if isinstance(text, list) and all(isinstance(one, dict) and "text" in one for one in text):
+    text, shown = turn.pop("value", turn.get("content", turn.get("text"))), reprlib.repr(given)
+    if isinstance(text, list) and all(isinstance(one, dict) for one in text):
+        if others := {str(one.get("type")) for one in text if "text" not in one}:
+            raise ValueError(f"a part of type {', '.join(others)}, and texts alone are sent")
         text = "\n".join(str(one["text"]) for one in text)
+    # An agent's turn may be its calls alone, and what a tool gives may be nothing.
+    if text in (None, "") and role in ("assistant", "tool"):
+        return turn | {"role": role, "content": text}
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{shown} where a text belongs")
     for pattern, why in known["no_prompts"].items():
@@ -177,15 +197,43 @@ def _turn(given: Any, role: str = "") -> Message:
     return turn | {"role": role, "content": text}
 
 
-def read_content(path: Path, number: int | None, sending: Sending) -> Content:
-    """Return the prompt of an entry, without a number the text of the file; raises ConfigError."""
-    entry = text_of_prompt(path, number)
-    if number is None:
-        return entry.rstrip("\n")
-    try:
-        return content_of(_fields_of(path, entry, sending.prompt_key), sending)
-    except ValueError as error:
-        raise ConfigError(f"{_place(path, number)}: {first_error(error)}") from error
+def _request_of(
+    fields: Mapping[str, Any], sending: Sending
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what an entry tells a template beside a chat, and what it has that is not sent.
+
+    They stand where its messages are. Raises ValueError for what llama-server would refuse.
+    """
+    place = _at(fields, sending.messages_key.rpartition(".")[0])
+    beside, known = place if isinstance(place, dict) else fields, resource("prompts/turns")
+    given = {key: value for key, value in beside.items() if value not in (None, "", [], {})}
+    told = {key: given[key] for key in known["told"] if key in given}
+    for key, kind, due in (("tools", list, "a list"), ("chat_template_kwargs", dict, "an object")):
+        if not isinstance(told.get(key, kind()), kind):
+            raise ValueError(f"{key}: {reprlib.repr(told[key])} where {due} belongs")
+    changing = known["not_sent"].items() - {(sending.prompt_key, None)}
+    lost = {key: given[key] for key, same in changing if given.get(key, same) != same}
+    return (told, lost) if sending.template == Template.CHAT else ({}, told | lost)
+
+
+def read_chat(path: Path, number: int | None, sending: Sending) -> dict[str, Any]:
+    """Return the prompt of an entry, or without a number of a whole file; raises ConfigError.
+
+    It has `messages`, one with a prompt's text, and what a template is told beside them.
+    """
+    entry, told = text_of_prompt(path, number), dict[str, Any]()
+    content: Content = entry.rstrip("\n")
+    if number is not None:
+        try:
+            fields = _fields_of(path, entry, sending.prompt_key)
+            content, (told, _) = content_of(fields, sending), _request_of(fields, sending)
+        except ValueError as error:
+            raise ConfigError(f"{place_of(path, number)}: {first_error(error)}") from error
+    if sending.thinking is not None:
+        words = told.get("chat_template_kwargs", {})
+        told["chat_template_kwargs"] = words | {"enable_thinking": sending.thinking}
+    messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
+    return {"messages": messages, **told}
 
 
 Category = Annotated[
@@ -206,6 +254,10 @@ class WorkloadPrompt(Strict):
     """line of the file, or value of a JSON array, from 1"""
     sent: Literal["first turn", "chat"] | None = None
     """what is sent of several turns"""
+    not_sent: list[str] | None = None
+    """keys of its line that would change the text, and that nothing sends"""
+    repeated: PositiveInt | None = None
+    """further lines that have the same prompt, and are left out"""
 
 
 class WorkloadBase(Strict):
@@ -235,9 +287,11 @@ class FileWorkload(WorkloadBase):
     """keys of JSON, or columns of a table, that have other names, such as
     `{prompt: turns, id: question_id}`; `body.messages` is a key in another one. `prompt`: of a list
     of turns the user's first is sent. `messages`: a chat of several turns, each with `role` and
-    `content` (or ShareGPT's `from` and `value`), is sent up to the user's last; it needs
-    `template: chat`. `category`, and `id`: a line without one has its number, and whatever names
-    cannot have becomes `-`. Further keys are ignored"""
+    `content` (or ShareGPT's `from` and `value`), is sent up to the last of the user or a tool; it
+    needs `template: chat`. `category`, and `id`: a line without one has its number, and whatever
+    names cannot have becomes `-`. `tools` and what else a template is told go to it; `plan` names
+    request settings, which are not sent. Further keys are ignored, and of equal prompts all but
+    the first"""
 
 
 class TextsWorkload(WorkloadBase):
@@ -262,31 +316,39 @@ def sending_of(workload: AnyWorkload) -> Sending:
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
     """Return the prompts that a workload takes from its file; raises ConfigError."""
     found: dict[str, WorkloadPrompt] = {}
+    sent: dict[str, str] = {}  # the id of what is sent, once: twice it would be no other prompt
     errors: dict[str, int] = {}  # with the first line of each
     for number, entry in numbered_entries(file).items():
         try:
-            prompt = _prompt(workload, entry, number)
+            prompt, text = _prompt(workload, entry, number)
             if (twin := found.setdefault(prompt.id, prompt)) is not prompt:
                 same = f"has the id of {twin.line}, {twin.id!r}; one without an id has its number"
                 raise ValueError(same)
+            if (first := sent.setdefault(text, prompt.id)) != prompt.id:
+                more = {"repeated": (found[first].repeated or 0) + 1}
+                found[first] = found[first].model_copy(update=more)
+                del found[prompt.id]
         except ValueError as error:
             errors.setdefault(first_error(error), number)
     if errors:
-        raise ConfigError(abridged([f"{_place(file, at)}: {why}" for why, at in errors.items()]))
+        raise ConfigError(abridged([f"{place_of(file, at)}: {why}" for why, at in errors.items()]))
     if len(found) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
     prompts, count = [*found.values()], workload.sample or len(found)
     return [prompts[len(prompts) * place // count] for place in range(count)]
 
 
-def _prompt(workload: FileWorkload, entry: str, number: int) -> WorkloadPrompt:
+def _prompt(workload: FileWorkload, entry: str, number: int) -> tuple[WorkloadPrompt, str]:
+    """Return a prompt, and the JSON of what is sent of its entry."""
     sending = sending_of(workload)
     fields = _fields_of(Path(workload.file), entry, sending.prompt_key)
     content, turns = content_of(fields, sending), _at(fields, sending.prompt_key)
+    told, lost = _request_of(fields, sending)
     first = "first turn" if isinstance(turns, list) and turns[1:] else None
     name, category = (_at(fields, workload.columns.get(one, one)) for one in ("id", "category"))
     if isinstance(name, str):
         name = re.sub(r"[^\w.-]+", "-", name.strip(), flags=re.ASCII).lstrip("-._")
     data = {"id": str(number) if name in (None, "") else name, "category": category or None}
     data |= {"line": number, "sent": "chat" if isinstance(content, list) else first}
-    return WorkloadPrompt.model_validate(data)
+    data |= {"not_sent": sorted(lost)} if lost else {}
+    return WorkloadPrompt.model_validate(data), json.dumps([content, told], sort_keys=True)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -119,13 +119,12 @@ class Server:
         """Return the text of token ids."""
         return str(self._ask("/detokenize", {"tokens": ids})["content"])
 
-    def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
+    def apply_template(self, chat: Mapping[str, Any]) -> str:
         """Return a chat as the target's own template writes it, up to where the response starts.
 
-        `thinking` is the template's `enable_thinking`; None: its default.
+        It has `messages`, and what else the template is told, see `config.workloads.read_chat`.
         """
-        told = {} if thinking is None else {"chat_template_kwargs": {"enable_thinking": thinking}}
-        return str(self._ask("/apply-template", {"messages": [*messages], **told})["prompt"])
+        return str(self._ask("/apply-template", chat)["prompt"])
 
     def complete(
         self,

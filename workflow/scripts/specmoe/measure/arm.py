@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import is_ngram
-from specmoe.config.workloads import read_content
+from specmoe.config.workloads import read_chat
 from specmoe.engine.job import Job
 from specmoe.engine.process import count_failures
 from specmoe.engine.responses import (
@@ -69,21 +69,20 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
 
 def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
     sending = block.sending_of(source)
-    content = read_content(file, source.line, sending)
-    if sending.template == Template.CHAT:
-        messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
-        text = server.apply_template(messages, sending.thinking)
-        asked = str(messages[-1]["content"])
-        # Templates may strip a message, or break its lines.
-        if "".join(asked.split()) not in "".join(text.split()):
-            raise MeasurementError(
-                f"the chat template of {block.target} leaves out the last message of prompt"
-                f" {source.prompt}, so it asks for something else; give the workload template: raw,"
-                " or name a file with another template"
-            )
-        return text
-    assert isinstance(content, str)  # see `config.workloads`
-    return content
+    chat = read_chat(file, source.line, sending)
+    asked = str(chat["messages"][-1]["content"] or "")
+    if sending.template == Template.RAW:
+        return asked
+    text = server.apply_template(chat)
+    # Templates may strip a message, break its lines, or write what a tool gave as JSON.
+    written = {"".join(one.split()) for one in (asked, json.dumps(asked)[1:-1])}
+    if all(one not in "".join(text.split()) for one in written):
+        raise MeasurementError(
+            f"the chat template of {block.target} leaves out the last message of prompt"
+            f" {source.prompt}, so it asks for something else; give the workload template: raw,"
+            " or name a file with another template"
+        )
+    return text
 
 
 def check_length(

@@ -29,9 +29,11 @@ def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
     drafts = {model: places.model_file(model) for model in left.draft_models}
     workplace = campaign.workplace(block, campaign.engine_of_block(block))
     if left.repeat == 0:  # the other repeats load the same files
-        from specmoe.models.gguf import check_made_files  # loads numpy, which no other one needs
+        from specmoe.models.chats import check_chats  # loads numpy, which no other one needs
+        from specmoe.models.gguf import check_made_files
 
         check_made_files(left, target, drafts)
+        check_chats(left, target, places.root)
     name, request = f"blocks/{block}", asked.block(block)
     record, fresh = asked.records.measured_once(
         name, request, lambda: measure_block(left, workplace, target, drafts, places.log_of(block))

@@ -6,18 +6,16 @@ takes a head for a draft model. So files are compared before anything is measure
 
 import hashlib
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from gguf import LlamaFileType
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from specmoe import files
 from specmoe.config.base import resource
@@ -25,6 +23,7 @@ from specmoe.config.block import Block
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError, nearest
+from specmoe.models.chats import compiled, stopped_at, written
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
 from specmoe.models.info import ModelInfo, Thinking, save_info
 
@@ -143,23 +142,6 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
 _TEMPLATE_S: Final = 5.0  # those of real models take hundredths of it
 
 
-@contextmanager
-def _stopped_at(latest: float) -> Iterator[None]:
-    """Raise TimeoutError in what runs at a time; unlike a signal's handler in any thread."""
-
-    def look(*_: object) -> Any:
-        if monotonic() > latest:
-            raise TimeoutError
-        return look
-
-    before = sys.gettrace()
-    sys.settrace(look)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
-
-
 def _thinking(header: Header) -> Thinking | None:
     """Return how a model's chat template has it think; None of one that knows of no thinking.
 
@@ -167,14 +149,12 @@ def _thinking(header: Header) -> Thinking | None:
     ValueError for one that does not end.
     """
     template = (header.chat_template or b"").decode(errors="replace")
-    env = ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
-    env.globals["strftime_now"] = str
-    asked = {"messages": [{"role": "user", "content": "?"}], "add_generation_prompt": True}
+    asked = {"messages": [{"role": "user", "content": "?"}]}
     prompts, latest = list[str](), monotonic() + _TEMPLATE_S
-    with suppress(Exception):  # a template may do anything; the server says so, if it cannot either
-        one = env.from_string(template)
-        with _stopped_at(latest):
-            prompts = [one.render(asked, enable_thinking=told) for told in (False, True)]
+    # A template may do anything; the server says so, if it cannot either.
+    with suppress(Exception), stopped_at(latest):
+        one = compiled(template)
+        prompts = [written(one, asked | {"enable_thinking": told}) for told in (False, True)]
     if not prompts and monotonic() > latest:
         raise ValueError(f"no chat template that ends within {_TEMPLATE_S:g} s")
     marks = resource("engine_rules")["thinking"]

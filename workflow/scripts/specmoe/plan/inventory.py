@@ -4,6 +4,7 @@ Of files only the headers are read. What is made or downloaded later is read bac
 models, which use the same checks.
 """
 
+import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,14 +17,16 @@ from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.places import Places
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Protocol
 from specmoe.config.engines import COUNTS_SINCE, NGRAM_MAKER, PathEngine, refuse_exported
+from specmoe.config.matrix import comparisons
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
-from specmoe.config.workloads import read_content
+from specmoe.config.workloads import read_chat
 from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.job import check_words
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, require_files
 from specmoe.hardware.machine import build_of, help_of
 from specmoe.models import hub
+from specmoe.models.chats import Said, look_at_chats
 from specmoe.models.gguf import check_family, check_pair, check_target, check_type, read_info
 from specmoe.models.info import ModelInfo, Size, load_info, require_template
 from specmoe.plan.estimate import size_of
@@ -68,6 +71,9 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
         if found := origin(name):
             with _collecting(errors):
                 require_template(found[1], found[0], suite)
+    with _collecting(errors):
+        told = _look_at_chats(campaign, {name: file for name, (file, _) in known.items()})
+        errors += [ConfigError(words) for words, is_error in told if is_error]
     if errors:
         raise ExceptionGroup("errors of the campaign", errors)
 
@@ -104,9 +110,19 @@ def _sent_in(blocks: Iterable[Block]) -> dict[str, tuple[PromptSource, Block]]:
 
 def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
     """Return the bytes of a prompt's text."""
-    content = read_content(root / source.file, source.line, block.sending_of(source))
-    texts = [content] if isinstance(content, str) else [str(one["content"]) for one in content]
+    chat = read_chat(root / source.file, source.line, block.sending_of(source))
+    texts = [str(one["content"] or "") for one in chat["messages"]]
+    texts += [json.dumps(chat["tools"])] if "tools" in chat else []
     return sum(len(text.strip().encode()) for text in texts)
+
+
+def _look_at_chats(campaign: LoadedCampaign, files: Mapping[str, Path]) -> Iterator[Said]:
+    """Yield what is to be said of the chats of a campaign; `files` are of the models here."""
+    config = campaign.config
+    for suite in config.campaign.suites:
+        for block in comparisons(config, suite):
+            file = next((files[one] for one in config.lineage(block.target) if one in files), None)
+            yield from look_at_chats(block, file, campaign.places.root)
 
 
 def _check_engines(
@@ -210,6 +226,7 @@ class Inventory:
     unbuilt: tuple[str, ...] = ()  # engines that are built first
     # Targets, and the values of `thinking` that their templates ignore.
     unheeded: frozenset[tuple[str, bool | None]] = frozenset()
+    chats: tuple[str, ...] = ()  # what is to be said of them
     # Of engines of one's own that may count wrongly for a target: their builds; 0: unknown.
     early_builds: Mapping[str, int] = field(default_factory=dict)
 
@@ -230,6 +247,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         and (size := hub.ask_size(entry)) is not None
     }
     sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
+    said = _look_at_chats(campaign, {name: files[name] for name in infos})
     measured, changed = {}, {}
     unheeded: set[tuple[str, bool | None]] = set()
     requests = Asked(campaign)
@@ -269,6 +287,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             if _binaries(campaign, engine) is None
         ),
         unheeded=frozenset(unheeded),
+        chats=tuple(dict.fromkeys(words for words, _ in said)),
         early_builds={
             name: build
             for name in campaign.engine_ids
