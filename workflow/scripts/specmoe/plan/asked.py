@@ -9,7 +9,6 @@ snakemake holds its lock.
 """
 
 import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -34,6 +33,7 @@ from specmoe.files import (
     save_digests,
     seen_of_model,
     sha256_of,
+    sha256_of_text,
 )
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.records import DIGITS, UNKNOWN, Records, Request, digest_of, first_changes, head_of
@@ -96,8 +96,8 @@ class Asked:
         """Return the request of the job that times a model's passes before a repeat."""
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
-        text = text_of_prompt(self.campaign.root / passes.text, None)
-        own = {"repeat": repeat, "text": _sha256(text)} | self._named_files(passes.engine_args)
+        text = sha256_of_text(text_of_prompt(self.campaign.root / passes.text, None))
+        own = {"repeat": repeat, "text": text} | self._named_files(passes.engine_args)
         # With more minutes those that are timed stay.
         listed = {name: value for name, value in asdict(passes).items() if name != "seconds"}
         return dict(json.loads(json.dumps(files | listed | own)))
@@ -127,14 +127,14 @@ class Asked:
         """Return the digests of the files among words of llama-server's command line."""
         seen = self.campaign.folder / "seen"
         named = {
-            word: file_digests([Path(word)], seen / f"{_sha256(word)}.json")[Path(word).name]
+            word: file_digests([Path(word)], seen / f"{sha256_of_text(word)}.json")[Path(word).name]
             for word in filter(os.path.isfile, words)  # of any text, and `Path` refuses some
         }
         return {"engine_args_sha256": named} if named else {}
 
     def _prompt(self, source: PromptSource, block: Block) -> Request:
         """Return what is sent of a prompt, and how."""
-        text = _sha256(text_of_prompt(self.campaign.root / source.file, source.line))
+        text = sha256_of_text(text_of_prompt(self.campaign.root / source.file, source.line))
         return {"length": source.length, "text": text, **asdict(block.sending_of(source))}
 
     @cached_property
@@ -217,7 +217,7 @@ class Asked:
         asked, shipped = config.measurement, config.campaign.source == "shipped"
         limits = asked.least, asked.most, asked.minutes
         own: dict[str, Callable[[], Any]] = {
-            "campaign": lambda: _sha256(campaign.text),
+            "campaign": lambda: sha256_of_text(campaign.text),
             # Files of other campaigns are made by jobs.
             "data": lambda: _digests_of(campaign.data, campaign.data.rglob("*") if shipped else []),
             "model": lambda: self._making(config.models[of]),
@@ -323,7 +323,3 @@ def _digests_of(folder: Path, files: Iterable[Path]) -> Request:
     """Return the digests of files in a folder, by path."""
     found = sorted(file for file in files if file.is_file())
     return {file.relative_to(folder).as_posix(): sha256_of(file) for file in found}
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
