@@ -1,11 +1,12 @@
 """Campaigns as the rules see them, which follow from the configuration."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import pytest
 
+from specmoe.config.block import TimedPasses
 from specmoe.errors import ConfigError
 from specmoe.files import sha256_of
 from specmoe.plan.asked import Asked
@@ -102,6 +103,7 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     assert {"random-moe-122m-q4", "random-8m-q8"} <= set(timed.timed_passes)
     asked = Asked(timed).passes("random-moe-122m-q4", 0)
     assert asked["engine_args_sha256"] == {str(named): sha256_of(named)}
+    assert {one.name for one in fields(TimedPasses)} - {"seconds"} <= asked.keys()
     assert timed.pass_times == [timed.data / "pass_times.parquet"]
     # A shipped campaign has them if it ships them.
     shipped = campaign_of(synthetic, source="shipped", name="demo")
