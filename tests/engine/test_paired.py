@@ -76,7 +76,7 @@ def by_run(record):
     return {row["run"]: {name: row[name] for name in IDENTITY} for row in rows(record)}
 
 
-def test_the_record_has_command_line_environment_settings_and_raw_answers(record):
+def test_the_record_has_environment_settings_and_raw_answers(record):
     drafted, alone = record["arms"]  # the one that needs more memory starts first
     assert {run["arm"] for run in record["runs"] if "draft_n" in run["answer"]["timings"]} == {
         "draft/g4"
