@@ -1,4 +1,4 @@
-"""What a llama-server is asked for; how it answers is in `tests/engine` and `tests/faults`."""
+"""Requests to a llama-server; its answers are in `tests/engine` and `tests/faults`."""
 
 from specmoe.engine.server import Server
 
