@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from specmoe.analysis.registry import Analysis
-from specmoe.audit.report import audit
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.gate import load_campaign
-from specmoe.cli import analyse
-from specmoe.study.headline import with_study_names
 from specmoe.study.study_rows import import_study_rows
 
 from ..conftest import ROOT, merge
@@ -33,11 +29,3 @@ def campaign_of_study(study: dict[str, Any], folder: Path) -> LoadedCampaign:
     given = campaign.config.machine.model_dump(exclude_none=True)
     import_study_rows(campaign, CSV, given)
     return campaign
-
-
-def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
-    """Return the analysis of the published campaign by its own names, made in a folder."""
-    campaign = campaign_of_study(study, folder)
-    audit(campaign)
-    analyse(campaign)
-    return with_study_names(Analysis.read(campaign.places.folder / "analysis"))

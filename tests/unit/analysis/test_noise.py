@@ -8,7 +8,7 @@ import pytest
 
 from specmoe.analysis.gamma_curves import gamma_curves, squared_errors
 from specmoe.analysis.intervals import mean_speedup
-from specmoe.analysis.noise import Deviation, prior, session_of, session_shifts
+from specmoe.analysis.noise import Deviation, session_of, session_shifts
 from specmoe.analysis.summaries import SETTING, is_no_control, make_pairs, usual, with_conditions
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.campaign.gate import load_campaign
@@ -73,19 +73,15 @@ def test_the_table_has_what_a_shipped_campaign_says(name, root, tmp_path):
         assert prediction_error(paired, runs, campaign) == pytest.approx(predicted, abs=6e-5)
 
 
-def test_priors_are_the_root_mean_squares_of_the_table():
-    for kind, part in (("blocks", "deviation"), ("sessions", "common"), ("sessions", "own")):
-        draws = [row[part] for row in resource("noise")[kind].values()]
-        square = sum(one**2 for one in draws) / len(draws)
-        assert prior(kind, part) == (pytest.approx(math.sqrt(square)), len(draws))
-    session = session_of(STATISTICS)
-    assert session == (*(prior("sessions", part).value for part in ("common", "own")), 4)
+def test_sessions_are_as_far_apart_as_the_four_of_the_table():
+    # The roots of (0.0383² + 0.0042² + 0.0545²) / 4 and of (0.0212² + 0.0489²) / 4.
+    assert session_of(STATISTICS) == pytest.approx((0.033372, 0.026649, 4), rel=1e-4)
 
 
 def test_what_the_configuration_says_of_sessions_counts():
     said = session_of(Statistics(session_sd=0.1))
     assert said.common == 0.1
-    assert said.own / said.common == pytest.approx(session_of(STATISTICS).own / 0.0334, rel=0.01)
+    assert said.own / said.common == pytest.approx(0.026649 / 0.033372, rel=1e-4)
     assert session_of(Statistics(session_sd=0.0)).reach == 0
 
 

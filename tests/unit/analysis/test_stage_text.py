@@ -28,11 +28,3 @@ def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_
     off = "Predictions were 73 % too low on average; 0 of 1 measured speedup inside"
     assert text[-1] == f"{off} their intervals."
     assert lines(2, SLOW, answer="undecided")[-1].endswith("; next: measured no further")
-
-
-def test_before_the_first_repeat_it_has_what_is_predicted():
-    text = lines(0, PREDICTED | {"verdict": "beaten"}, {"verdict": "contender"})
-    assert text[1].startswith("Before the first repeat, predicted")
-    assert text[4] == "A 9B    a 0.8B, γ = 4  0.40 [0.30, 0.50]  beaten"
-    best = "at best a 0.8B, γ = 4, 0.40 [0.30, 0.50]"
-    assert text[-1] == f"A 9B: {best}; next: 1 setting in repeat 1"

@@ -1,6 +1,7 @@
 """Campaigns as the rules see them, which follow from the configuration."""
 
 import json
+from dataclasses import fields
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import open_campaign
 from specmoe.campaign.gate import load_campaign
 from specmoe.campaign.inputs import Inputs
+from specmoe.config.block import TimedPasses
 from specmoe.errors import ConfigError
 from specmoe.files import sha256_of
 from specmoe.records import save
@@ -102,6 +104,7 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     assert {"random-moe-122m-q4", "random-8m-q8"} <= set(timed.timed_passes)
     asked = Asked(timed).passes("random-moe-122m-q4", 0)
     assert asked["engine_args_sha256"] == {str(named): sha256_of(named)}
+    assert {one.name for one in fields(TimedPasses)} - {"seconds"} <= asked.keys()
     assert timed.pass_times == [timed.places.data / "pass_times.parquet"]
     # A shipped campaign has them if it ships them.
     shipped = campaign_of(synthetic, source="shipped", name="demo")

@@ -1,4 +1,4 @@
-"""What a load counts of its fillers; loads on a server are in `tests/engine/test_load.py`."""
+"""Fillers and the ramp of a load, by hand; loads on a server are in `tests/engine/test_load.py`."""
 
 from types import SimpleNamespace
 

@@ -24,6 +24,11 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def sha256_of_text(text: str | bytes) -> str:
+    """Return the SHA-256 of a text."""
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
 def digest_of_parts(digests: Sequence[str]) -> str:
     """Return one digest for a model from those of its files.
 
@@ -32,7 +37,7 @@ def digest_of_parts(digests: Sequence[str]) -> str:
     """
     if len(digests) == 1:
         return digests[0]
-    return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+    return sha256_of_text("".join(f"{digest}\n" for digest in digests))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ digest of what was asked. Where rules look for it is a link into the store; the 
 where another configuration is asked for, and the old record where that comes back.
 """
 
-import hashlib
 import json
 import os
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.errors import DamagedFileError, MeasurementError
-from specmoe.files import json_of, replace_text
+from specmoe.files import json_of, replace_text, sha256_of_text
 
 Request = dict[str, Any]
 """All that a measurement depends on, as JSON has it: digests in place of files."""
@@ -31,7 +30,7 @@ _SHOWN = 5  # differences
 
 def digest_of(request: Request) -> str:
     """Return the first digits of a request's SHA-256; null is as nothing, as in `changes`."""
-    return _sha256(json.dumps(_given(request), sort_keys=True).encode())[:DIGITS]
+    return sha256_of_text(json.dumps(_given(request), sort_keys=True))[:DIGITS]
 
 
 def _given(value: Any) -> Any:
@@ -151,7 +150,7 @@ class Records:
 def save(file: Path, request: Request, measured: dict[str, Any], seconds: float) -> None:
     """Write a record."""
     text = json.dumps(measured, ensure_ascii=False)
-    head = {"request": request, "seconds": seconds, "sha256": _sha256(text.encode())}
+    head = {"request": request, "seconds": seconds, "sha256": sha256_of_text(text)}
     replace_text(file, f"{json.dumps(head, ensure_ascii=False)}\n{text}\n")
 
 
@@ -176,12 +175,8 @@ def load_kept(file: Path) -> tuple[Request, dict[str, Any]]:
         if head is None:
             raise ValueError("it is no record")
         lines = file.read_bytes().split(b"\n")
-        if len(lines) != 3 or _sha256(lines[1]) != head.sha256:
+        if len(lines) != 3 or sha256_of_text(lines[1]) != head.sha256:
             raise ValueError("its checksum is another")
         return head.request, dict(json_of(lines[1]))
     except (OSError, TypeError, ValueError) as error:
         raise DamagedFileError(f"{file} is damaged: {error}; {remedy}") from error
-
-
-def _sha256(line: bytes) -> str:
-    return hashlib.sha256(line).hexdigest()

@@ -9,7 +9,6 @@ snakemake holds its lock.
 """
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -36,6 +35,7 @@ from specmoe.files import (
     save_digests,
     seen_of_model,
     sha256_of,
+    sha256_of_text,
 )
 from specmoe.hardware.machine import measuring_lock
 from specmoe.records import DIGITS, UNKNOWN, Records, Request, digest_of, first_changes, head_of
@@ -95,8 +95,8 @@ class Asked:
         """Return the request of the job that times a model's passes before a repeat."""
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
-        text = text_of_prompt(self.places.root / passes.text, None)
-        files |= {"repeat": repeat, "text": _sha256(text)} | self._named_files(passes.engine_args)
+        text = sha256_of_text(text_of_prompt(self.places.root / passes.text, None))
+        files |= {"repeat": repeat, "text": text} | self._named_files(passes.engine_args)
         # With more minutes those that are timed stay.
         plain = {name: value for name, value in asdict(passes).items() if name != "seconds"}
         return dict(json.loads(json.dumps(files | plain)))
@@ -128,7 +128,7 @@ class Asked:
         parts = chain(*((word, *re.split("[,:]", word)) for word in words))
         seen = self.places.folder / "seen"
         named = {
-            word: file_digests([Path(word)], seen / f"{_sha256(word)}.json")[Path(word).name]
+            word: file_digests([Path(word)], seen / f"{sha256_of_text(word)}.json")[Path(word).name]
             for word in filter(os.path.isfile, parts)  # of any text, and `Path` refuses some
         }
         return {"engine_args_sha256": named} if named else {}
@@ -136,7 +136,7 @@ class Asked:
     def _prompt(self, source: PromptSource, block: Block) -> Request:
         """Return what is sent of a prompt, and how."""
         file, sending = self.places.root / source.file, block.sending_of(source)
-        text = _sha256(text_of_prompt(file, source.line))
+        text = sha256_of_text(text_of_prompt(file, source.line))
         # Releases before told a template nothing of its entry.
         told = read_chat(file, source.line, sending).keys() - {"messages", "chat_template_kwargs"}
         sent = {"length": source.length, "text": text, **asdict(sending)}
@@ -222,7 +222,7 @@ class Asked:
         asked, shipped = config.measurement, config.campaign.source == "shipped"
         limits = asked.least, asked.most, asked.minutes
         facts: dict[str, Callable[[], Any]] = {
-            "campaign": lambda: _sha256(campaign.text),
+            "campaign": lambda: sha256_of_text(campaign.text),
             # Files of other campaigns are made by jobs.
             "data": lambda: _digests_of(places.data, places.data.rglob("*") if shipped else []),
             "model": lambda: self._making(config.models[of]),
@@ -328,7 +328,3 @@ def _digests_of(folder: Path, files: Iterable[Path]) -> Request:
     """Return the digests of files in a folder, by path."""
     there = sorted(file for file in files if file.is_file())
     return {file.relative_to(folder).as_posix(): sha256_of(file) for file in there}
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

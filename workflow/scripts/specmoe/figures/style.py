@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import pandas as pd
 import seaborn as sns
-from fontTools.subset import Options
 
 WIDTH_IN = 6.3
 """Width of the article's text block, in inches; figures are included unscaled."""
@@ -34,9 +33,6 @@ _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _DRAFT_COLOURS = ("#882255", "#44AA99", "#DDCC77", "#6699CC", "#999933")
 
 REFERENCE_COLOUR = "#666666"
-
-# matplotlib shapes text itself; reading a font's rules for it took half the time of writing a PDF.
-Options._drop_tables_default += ["GDEF", "GPOS", "GSUB"]
 
 _RC: Any = {
     **sns.axes_style("ticks", rc={"grid.color": "#E4E4E4", "axes.grid": True}),
