@@ -224,11 +224,9 @@ def deciding(own: pd.DataFrame, members: Members, dropped: int, config: Config) 
 
     `members` has the compared runs of each, `dropped` is how many more the best was chosen among,
     see `contenders`. Intervals allow for another session, and for the repeats after which a
-    campaign may end; NaN without repeats. simultaneous_low, simultaneous_high: on these prompts,
-    after the choice of the best; other_prompts_low, other_prompts_high: the same on prompts like
-    these; setting_low, setting_high: on these prompts, without a choice; these_error and
-    these_degrees: the standard error on these prompts, and its degrees of freedom; slower and
-    more_helps: `beaten` and `more_helps` of `Decision`.
+    campaign may end; NaN without repeats. Beside them: these_error and these_degrees, the standard
+    error on these prompts, and its degrees of freedom; slower and more_helps: `beaten` and
+    `more_helps` of `Decision`.
     """
     settings, statistics = [members[key] for key in _keys(own)], config.statistics
     means = moderated([*map(mean_speedup, settings)])

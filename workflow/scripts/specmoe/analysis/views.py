@@ -301,8 +301,8 @@ def comparison(analysis: Analysis) -> pd.DataFrame:
 def compared_settings(analysis: Analysis) -> pd.DataFrame:
     """Return what the campaigns compared measured, settings of the same prompts together."""
     settings = analysis.compared_settings
-    prompts = ", suite " + settings["suite"] + ": " + settings["prompts"]
-    prompted = settings["target_label"] + prompts
+    sent = ", suite " + settings["suite"] + ": " + settings["prompts"]
+    prompted = settings["target_label"] + sent
     return settings.assign(prompted=prompted, series=prompted + settings["draft_label"])
 
 
