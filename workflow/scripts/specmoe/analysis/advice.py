@@ -123,9 +123,9 @@ def advise(
         answer |= {"beside_failed": failed.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     table = TABLES["advice"]
-    advice = pd.DataFrame(answers, columns=table.columns)
+    advice = pd.DataFrame(answers, columns=[*table.columns])
     # They are null where a target has no setting.
-    counts = {name: "Int64" for name, kind in table.types.items() if kind == "count"}
+    counts = {name: "Int64" for name, kind in table.columns.items() if kind == "count"}
     return {"advice": advice.astype(counts), "advice_settings": settings}
 
 
@@ -191,7 +191,7 @@ def _apply_exclusions(
                     "status": Status.COMPARED if key in left else without,
                 }
             )
-    return pd.DataFrame(rows, columns=TABLES["advice_settings"].columns), compared
+    return pd.DataFrame(rows, columns=[*TABLES["advice_settings"].columns]), compared
 
 
 def _controls(audit: pd.DataFrame, target: str) -> Controls:

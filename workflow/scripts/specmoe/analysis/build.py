@@ -59,20 +59,20 @@ def analyse(
     compared = pairs[pairs["counts"]]
     usual_pairs = usual(compared)
     # Pairs of drafts that one would use; controls are in `settings` and `by_prompt` alone.
-    own = usual_pairs[is_no_control(usual_pairs)]
+    drafted = usual_pairs[is_no_control(usual_pairs)]
     # Forced acceptance makes any draft model one, and its levels share the blocks of the other
     # settings.
-    costed = compared[compared["forced_acceptance"].notna() | compared.index.isin(own.index)]
+    costed = compared[compared["forced_acceptance"].notna() | compared.index.isin(drafted.index)]
     tables = setting_tables(pairs, statistics)
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
     tokens = summaries.token_times(usual(counted))
     beside = baselines_beside(usual_pairs, statistics)
-    found = tables["settings"], audit.audit
-    tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
+    known = tables["settings"], audit.audit
+    tables |= advise(usual(runs), pairs, *known, config, infos, stages, beside)
     # Stages alone use what else is known of settings.
-    tables["advice_settings"] = tables["advice_settings"][TABLES["advice_settings"].columns]
+    tables["advice_settings"] = tables["advice_settings"][[*TABLES["advice_settings"].columns]]
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}
@@ -84,13 +84,13 @@ def analyse(
     fitted = cost_tables.fit_pairs(costed, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
     scores = {} if agreement is None else scores_by_run(agreement)
-    curves = gamma_curves(own, counted, scores, fitted, pass_times, statistics)
+    curves = gamma_curves(drafted, counted, scores, fitted, pass_times, statistics)
     return Analysis(
         tables,
         baselines_beside=beside,
         baselines=summaries.summarise_baselines(usual(counted), statistics),
-        categories=summaries.summarise_categories(own, statistics),
-        positions=summaries.acceptance_by_position(own),
+        categories=summaries.summarise_categories(drafted, statistics),
+        positions=summaries.acceptance_by_position(drafted),
         verification=cost_tables.verification(fitted, statistics),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,

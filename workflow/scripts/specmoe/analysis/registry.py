@@ -155,20 +155,15 @@ _TYPES |= {"number": _NUMBERS, "count": _NUMBERS}
 
 
 class Table(NamedTuple):
-    """A table of the analysis, as `tables.yaml` declares it; the file explains the fields."""
+    """A table of the analysis: the types of its columns, and more that `tables.yaml` explains."""
 
-    types: dict[str, str]
+    columns: dict[str, str]
     order: list[str]
     label: Callable[[pd.DataFrame, "Analysis"], pd.DataFrame] | None
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are used of it, beside those that `label` adds."""
-        return [*self.types]
-
     def fault(self, frame: pd.DataFrame) -> str:
         """Return what is wrong with the first column that lacks or is of another type, or ""."""
-        for name, kind in self.types.items():
+        for name, kind in self.columns.items():
             if name not in frame:
                 return f"has no column {name!r}"
             known = frame[name].dropna()
@@ -187,10 +182,10 @@ def _read_tables() -> dict[str, Table]:
     for name, table in declared["tables"].items():
         parts = [table["columns"], *(groups[group] for group in table.get("groups", []))]
         said = chain.from_iterable(part.items() for part in parts)
-        types = {column: about.partition(",")[0] for column, about in said}
+        columns = {column: about.partition(",")[0] for column, about in said}
         ends = product(table.get("intervals", []), ("", "_low", "_high"))
-        types |= {f"{number}{end}": "number" for number, end in ends}
-        tables[name] = Table(types, table.get("order", []), labels.get(table.get("label")))
+        columns |= {f"{number}{end}": "number" for number, end in ends}
+        tables[name] = Table(columns, table.get("order", []), labels.get(table.get("label")))
     return tables
 
 

@@ -84,9 +84,9 @@ def environment(
     env = text.environment(templates, printed, **syntax)
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
-    env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
-    of_analysis = ("reported_pairs", "study_commands", "study_rounds")
-    env.filters.update({name: getattr(views, name) for name in of_analysis})
+    rows = ("reported_pairs", "study_commands", "study_rounds")
+    for module, names in ((number_text, (*numbers, *texts)), (views, rows)):
+        env.filters.update({name: getattr(module, name) for name in names})
     env.filters.update(machine_of=machine_of, records=records)
     env.tests["known"] = pd.notna
     return env
@@ -102,7 +102,7 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
     """Return the advice as plain values; an unknown value is null."""
 
     def plain(name: str) -> list[Record]:
-        frame = getattr(analysis, name)[TABLES[name].columns]
+        frame = getattr(analysis, name)[[*TABLES[name].columns]]
         frame = frame.drop(columns="log_speedups", errors="ignore")  # of repeats, for the study
         return records(frame.astype(object).where(frame.notna(), None))
 
