@@ -150,7 +150,7 @@ def _setting(frame: pd.DataFrame, gammas: str) -> "pd.Series[str]":
 _LABELS = (joined, series, levels, pairs, upcycled_pairs, pass_times, drafts, protocols)
 # What pandas calls the values of each type that `tables.yaml` names.
 _NUMBERS = {"integer", "floating", "mixed-integer-float"}
-_TYPES = {"text": {"string"}, "flag": {"boolean"}, "list": {"mixed"}, "time": {"datetime64"}}
+_TYPES = {"text": {"string"}, "flag": {"boolean"}, "list": {"mixed"}}
 _TYPES |= {"number": _NUMBERS, "count": _NUMBERS}
 
 
