@@ -1,14 +1,19 @@
 """A table is checked, labelled and put in order once, and its file has it so."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from specmoe.analysis import registry
 from specmoe.analysis.registry import TABLES, Analysis
+from specmoe.config.base import read_yaml
 from specmoe.errors import SchemaError
 
 from ..paper_analyses import full, named, several_methods, single
+
+LABELS = read_yaml(Path(registry.__file__).with_name("tables.yaml"))["labels"]
 
 
 def test_a_file_has_labels_and_ranks_and_is_read_as_it_was_written(tmp_path):
@@ -16,9 +21,11 @@ def test_a_file_has_labels_and_ranks_and_is_read_as_it_was_written(tmp_path):
     analysis.write(tmp_path)
     read = Analysis.read(tmp_path)
     written = pd.read_parquet(tmp_path / "settings.parquet")
-    assert {"label", "draft_label", "target_rank", "factor"} <= set(written.columns)
-    for name in TABLES:
+    assert {*TABLES["settings"].columns, *LABELS["joined"]} <= {*written}
+    for name, table in TABLES.items():
         assert getattr(read, name).shape == getattr(analysis, name).shape
+        if table.label and table.label is not registry.joined:  # which adds what it can
+            assert {*LABELS[table.label.__name__]} <= {*getattr(read, name)}
     pd.testing.assert_frame_equal(read.settings, written)
 
 

@@ -99,12 +99,17 @@ def test_nothing_is_said_where_settings_share_a_baseline_or_few_blocks_are_alike
     assert clear_states(full()) == {}
 
 
+def rendered(analysis):
+    """Return the advice for a terminal and as Markdown, the page and the paper, without breaks."""
+    templates = [ROOT / f"paper/advice.{end}.j2" for end in ("txt", "md")]
+    texts = [render_advice(analysis, template, Path()) for template in templates]
+    texts += [render_page(analysis, {}, None), render_documents(analysis, ["state"])["main"]]
+    return [" ".join(text.split()) for text in texts]
+
+
 def test_an_answer_says_what_it_depends_on_where_that_is_clear():
     for analysis, told in ((advised(with_state()), True), (advised(full()), False)):
-        templates = [ROOT / f"paper/advice.{end}.j2" for end in ("txt", "md")]
-        texts = [render_advice(analysis, template, Path()) for template in templates]
-        texts += [render_page(analysis, {}, None), render_documents(analysis, ["state"])["main"]]
-        for words in (" ".join(text.split()) for text in texts):
+        for words in rendered(analysis):
             assert ("1.16 where the other baseline is slow (40 tok/s)" in words) == told
             assert ("0.95 where it is fast (60" in words) == told
 
@@ -135,11 +140,8 @@ def test_only_baselines_that_are_clearly_off_fail(slower, failed):
     assert (found["ratio_low"] < found["ratio"]).all()
 
 
-def test_settings_that_share_a_baseline_have_none_of_their_own():
+def test_the_control_seldom_fails_where_nothing_differs_and_is_none_where_settings_share_it():
     assert baselines_beside(runs_of(1.0, shared=True), Statistics()).empty
-
-
-def test_the_control_seldom_fails_where_nothing_differs():
     worlds = (runs_of(1.0, seed=seed) for seed in range(60))
     failed = [baselines_beside(world, Statistics())["failed"].any() for world in worlds]
     assert np.mean(failed) <= 0.05
@@ -149,15 +151,11 @@ def test_its_failing_is_said_in_terminal_page_and_paper_and_voids_no_answer():
     found = baselines_beside(runs_of(1.08), Statistics())
     analysis = advised(of_campaign(full(), is_study=False), beside_failed=1)
     analysis = replace(analysis, baselines_beside=found.assign(target="moe_q4", draft="draft_2b"))
-    text = render_advice(analysis, ROOT / "paper/advice.txt.j2", Path("advice.md"))
-    assert (
-        "baselines beside each of 4 settings: 0.93 to 1.03 times the others, 1 clearly off" in text
-    )
+    text, _, page, paper = rendered(analysis)
+    assert "beside each of 4 settings: 0.93 to 1.03 times the others, 1 clearly off" in text
     assert "MoE Q4: The baselines beside 1 setting differ from the others" in text
-    page = render_page(analysis, {}, None)
     assert "baselines beside settings 0.93 to 1.03 of the others, 1 clearly off" in page
     assert "MoE Q4 runs 1.40× as fast" in page
-    paper = render_documents(analysis, [])["main"]
     assert "Baselines beside 4 settings ran at 0.93 to 1.03 times the others" in paper
     rows = latex("controls", analysis).splitlines()
     assert sum("baselines beside it" in line for line in rows) == 4

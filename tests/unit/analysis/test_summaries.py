@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis import summaries
-from specmoe.analysis.summaries import SETTING, make_pairs, summarise, with_speedups
+from specmoe.analysis.summaries import SETTING, make_pairs, summarise, with_controls, with_speedups
 from specmoe.analysis.terminal import text_of_suite
 from specmoe.config.block import Template
 from specmoe.config.load import load
@@ -279,3 +279,22 @@ def test_a_suite_of_several_temperatures_has_lines_for_each(study, root):
     found = [line.split() for line in speedups.splitlines()]
     assert found[0][3:] == ["condition", "tokens_per_second", "acceptance_rate", "speedup"]
     assert [(row[3], row[6]) for row in found[1:]] == [("0", "1.20"), ("0.7", "1.12")]
+
+
+OF_DRAFTS = pd.DataFrame(
+    [("t", "t"), ("t", "copy"), ("t", "stranger"), ("t", "d")], columns=["target", "draft_model"]
+).assign(method="draft-simple")
+
+
+def kinds(digests):
+    """Return the kinds of `OF_DRAFTS`; `stranger` is unrelated."""
+    infos = {model: made_info(sha256=digest) for model, digest in digests.items()}
+    return with_controls(OF_DRAFTS, ["stranger"], infos)["control"].tolist()
+
+
+def test_a_target_its_known_copy_and_unrelated_whole_draft_models_are_controls():
+    digests = {"t": "1", "copy": "1", "stranger": "2", "d": "3"}
+    assert kinds(digests) == ["self", "self", "unrelated", ""]
+    assert kinds({"t": None, "copy": None}) == ["self", "", "unrelated", ""]
+    others = OF_DRAFTS.assign(method="draft-mtp")
+    assert set(with_controls(others, ["stranger"], {})["control"]) == {""}

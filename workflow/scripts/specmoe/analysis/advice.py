@@ -127,9 +127,9 @@ def advice_from(
         answer |= {"beside_failed": failed.get(target), "rejected_drafts": rejected.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     table = TABLES["advice"]
-    advice = pd.DataFrame(answers, columns=table.columns)
+    advice = pd.DataFrame(answers, columns=[*table.columns])
     # They are null where a target has no setting.
-    counts = {name: "Int64" for name, kind in table.types.items() if kind == "count"}
+    counts = {name: "Int64" for name, kind in table.columns.items() if kind == "count"}
     return {"advice": advice.astype(counts), "advice_settings": settings}
 
 
@@ -195,7 +195,7 @@ def _apply_exclusions(
                     "status": Status.COMPARED if key in left else without,
                 }
             )
-    return pd.DataFrame(rows, columns=TABLES["advice_settings"].columns), compared
+    return pd.DataFrame(rows, columns=[*TABLES["advice_settings"].columns]), compared
 
 
 def _controls(audit: pd.DataFrame, target: str) -> Controls:
@@ -228,11 +228,9 @@ def deciding(own: pd.DataFrame, members: Members, dropped: int, config: Config) 
 
     `members` has the compared runs of each, `dropped` is how many more the best was chosen among,
     see `contenders`. Intervals allow for another session, and for the repeats after which a
-    campaign may end; NaN without repeats. simultaneous_low, simultaneous_high: on these prompts,
-    after the choice of the best; other_prompts_low, other_prompts_high: the same on prompts like
-    these; setting_low, setting_high: on these prompts, without a choice; these_error and
-    these_degrees: the standard error on these prompts, and its degrees of freedom; slower and
-    more_helps: `beaten` and `more_helps` of `Decision`.
+    campaign may end; NaN without repeats. Beside them: these_error and these_degrees, the standard
+    error on these prompts, and its degrees of freedom; slower and more_helps: `beaten` and
+    `more_helps` of `Decision`.
     """
     settings, statistics = [members[key] for key in _keys(own)], config.statistics
     means = moderated([*map(mean_speedup, settings)])

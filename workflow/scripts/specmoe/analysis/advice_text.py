@@ -59,7 +59,7 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
     """Return the advice as plain values; an unknown value is null."""
 
     def plain(name: str) -> list[Record]:
-        frame = getattr(analysis, name)[TABLES[name].columns]
+        frame = getattr(analysis, name)[[*TABLES[name].columns]]
         frame = frame.drop(columns="log_speedups", errors="ignore")  # of repeats, for the study
         return records(frame.astype(object).where(frame.notna(), None))
 

@@ -75,7 +75,7 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     found = tables["settings"], audit.audit
     tables |= advice_from(usual(runs), pairs, *found, config, infos, stages, beside)
     # Stages alone use what else is known of settings.
-    tables["advice_settings"] = tables["advice_settings"][TABLES["advice_settings"].columns]
+    tables["advice_settings"] = tables["advice_settings"][[*TABLES["advice_settings"].columns]]
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}

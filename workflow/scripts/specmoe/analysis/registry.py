@@ -1,8 +1,7 @@
 """The tables of the analysis: `tables.yaml` declares them, `Analysis` holds them by name.
 
-They are labelled and put in order by what the tables of models, drafts and suites say: models in
-the order of theirs (MoE first, then by size), drafts in that of `rank`, targets without one before
-them. To label a table again changes nothing.
+They are labelled and put in order by what the tables of models, drafts and suites say; `labels` of
+that file has the columns that are added. To label a table again changes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,10 +54,7 @@ def series(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def in_series(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return settings with `series`, which tells apart what a figure draws as one line.
-
-    That is the target, and the suite too where two measured the same; `label` then names the suite.
-    """
+    """Add label and series, which tell apart the suites that measured the same."""
     suite, settings = frame["suite"], frame.groupby(["target", "draft", "gamma"])
     several = settings["suite"].transform("nunique").gt(1)
     shared = frame["target"].isin(frame.loc[several, "target"])
@@ -66,11 +62,7 @@ def in_series(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `joined` does; setting (draft and γ in words); factor_label, and varied, a heading.
-
-    series: the suite and target; label: the target, and the suite where several varied something;
-    level_rank: the level itself if all of the suite are numbers, else its place among them.
-    """
+    """Add what `joined` does, and what is said of the level."""
     frame = joined(frame, analysis)
     numbers = pd.to_numeric(frame["level"], errors="coerce")
     numeric = numbers.notna().groupby(frame["suite"]).transform("all")
@@ -96,17 +88,14 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `joined` does, and `series`: the target, and the draft model if it has several.
-
-    `label` then names the draft model.
-    """
+    """Add what `joined` does; label and series tell apart the drafts of a target."""
     frame = joined(frame, analysis)
     several = frame.groupby("target")["draft"].transform("nunique").gt(1)
     return _apart(frame, several, frame["draft"], ", draft " + frame["draft_label"])
 
 
 def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `series` does; dense_label and dense_rank; setting (draft and γ in words)."""
+    """Add what `series` does, and what is said of the dense counterpart and the setting."""
     frame = _with_dense(series(frame, analysis), analysis)
     forced = frame["forced_acceptance"].map(
         lambda share: "" if pd.isna(share) else f", {100 * share:g} % forced"
@@ -115,13 +104,13 @@ def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def pass_times(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add label, family and rank of the model; dense_label, dense_rank; is_dense."""
+    """Add what is said of the model and of the dense counterpart."""
     frame = frame.assign(**_models(frame["model"], analysis)[["label", "family", "rank"]])
     return _with_dense(frame.assign(is_dense=frame["model"] == frame["dense"]), analysis)
 
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add rank: by method; draft models in the order of models, then by label."""
+    """Add the rank."""
     method = frame["method"].map(BY_TYPE).map([*METHODS].index)
     model = _models(frame["draft_model"], analysis)["rank"]  # null is last
     ordered = frame.assign(method=method, model=model).sort_values(["method", "model", "label"])
@@ -129,7 +118,7 @@ def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def protocols(frame: pd.DataFrame, _: "Analysis | None" = None) -> pd.DataFrame:
-    """Add measured_by: protocol and engine in words."""
+    """Add protocol and engine in words."""
     engine = frame["engine"].map(without_digits)
     return frame.assign(measured_by=frame["protocol"].map(_PROTOCOL_WORDS) + ", " + engine)
 
@@ -161,25 +150,20 @@ def _setting(frame: pd.DataFrame, gammas: str) -> "pd.Series[str]":
 _LABELS = (joined, series, levels, pairs, upcycled_pairs, pass_times, drafts, protocols)
 # What pandas calls the values of each type that `tables.yaml` names.
 _NUMBERS = {"integer", "floating", "mixed-integer-float"}
-_TYPES = {"text": {"string"}, "flag": {"boolean"}, "list": {"mixed"}, "time": {"datetime64"}}
+_TYPES = {"text": {"string"}, "flag": {"boolean"}, "list": {"mixed"}}
 _TYPES |= {"number": _NUMBERS, "count": _NUMBERS}
 
 
 class Table(NamedTuple):
-    """A table of the analysis, as `tables.yaml` declares it; the file explains the fields."""
+    """A table of the analysis: the types of its columns, and more that `tables.yaml` explains."""
 
-    types: dict[str, str]
+    columns: dict[str, str]
     order: list[str]
     label: Callable[[pd.DataFrame, "Analysis"], pd.DataFrame] | None
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are used of it, beside those that `label` adds."""
-        return [*self.types]
-
     def fault(self, frame: pd.DataFrame) -> str:
         """Return what is wrong with the first column that lacks or is of another type, or ""."""
-        for name, kind in self.types.items():
+        for name, kind in self.columns.items():
             if name not in frame:
                 return f"has no column {name!r}"
             known = frame[name].dropna()
@@ -198,10 +182,10 @@ def _read_tables() -> dict[str, Table]:
     for name, table in declared["tables"].items():
         parts = [table["columns"], *(groups[group] for group in table.get("groups", []))]
         said = chain.from_iterable(part.items() for part in parts)
-        types = {column: about.partition(",")[0] for column, about in said}
+        columns = {column: about.partition(",")[0] for column, about in said}
         ends = product(table.get("intervals", []), ("", "_low", "_high"))
-        types |= {f"{number}{end}": "number" for number, end in ends}
-        tables[name] = Table(types, table.get("order", []), labels.get(table.get("label")))
+        columns |= {f"{number}{end}": "number" for number, end in ends}
+        tables[name] = Table(columns, table.get("order", []), labels.get(table.get("label")))
     return tables
 
 

@@ -21,9 +21,9 @@ def analysis_templates(
     env = templates_in(folder, printed, **syntax)
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
-    env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
-    of_analysis = ("reported_pairs", "study_commands", "study_rounds")
-    env.filters.update({name: getattr(views, name) for name in of_analysis})
+    rows = ("reported_pairs", "study_commands", "study_rounds")
+    for module, names in ((number_text, (*numbers, *texts)), (views, rows)):
+        env.filters.update({name: getattr(module, name) for name in names})
     env.filters.update(machine_of=machine_of, records=records)
     env.tests["known"] = pd.notna
     return env

@@ -47,8 +47,7 @@ def usual_settings(
     of its target and protocol on its prompts; an idle one never is, as in advice.
     """
     settings = analysis.settings[is_no_control(analysis.settings)]
-    measured = settings.groupby(["suite", "target", *MEASURED_BY])["method"]
-    several = measured.transform("nunique") > 1
+    several = settings.groupby(["suite", "target", *MEASURED_BY])["method"].transform("nunique") > 1
     if methods is not None:
         settings = settings[several == methods]
     if texts:
@@ -177,9 +176,8 @@ def best_settings(analysis: Analysis) -> list[Record]:
 
 def clear_states(analysis: Analysis) -> dict[str, list[Record]]:
     """Return the first and the last row of `state`, by target, where the line is clear."""
-    quarters = analysis.state[analysis.state["clear"].astype(bool)]
-    by_target = quarters.groupby("target")
-    return {str(target): records(own)[:: len(own) - 1] for target, own in by_target}
+    quarters = analysis.state[analysis.state["clear"].astype(bool)].groupby("target")
+    return {str(target): records(rows)[:: len(rows) - 1] for target, rows in quarters}
 
 
 def reported_pairs(analysis: Analysis) -> pd.DataFrame:
@@ -301,8 +299,8 @@ def comparison(analysis: Analysis) -> pd.DataFrame:
 def compared_settings(analysis: Analysis) -> pd.DataFrame:
     """Return what the campaigns compared measured, settings of the same prompts together."""
     settings = analysis.compared_settings
-    prompts = ", suite " + settings["suite"] + ": " + settings["prompts"]
-    prompted = settings["target_label"] + prompts
+    sent = ", suite " + settings["suite"] + ": " + settings["prompts"]
+    prompted = settings["target_label"] + sent
     return settings.assign(prompted=prompted, series=prompted + settings["draft_label"])
 
 
@@ -363,7 +361,7 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     )
     order = ["single", "target_rank", "suite", "prompts", "draft_rank", "gamma"]
     settings = settings.sort_values(order, kind="stable", ignore_index=True)
-    return settings[TABLES["compared_settings"].columns]
+    return settings[[*TABLES["compared_settings"].columns]]
 
 
 def compare_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
@@ -376,7 +374,7 @@ def compare_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
         headings = settings.groupby(["heading", *MEASURED_BY], sort=False)["target"].size()
         counted = headings.rename("settings").reset_index()
         rows += [campaign | heading for heading in records(counted)] or [campaign]
-    return pd.DataFrame(rows, columns=TABLES["compared_campaigns"].columns)
+    return pd.DataFrame(rows, columns=[*TABLES["compared_campaigns"].columns])
 
 
 def _campaign_settings(analysis: Analysis) -> pd.DataFrame:

@@ -82,13 +82,9 @@ def plot_experts(analysis: Analysis) -> Figure | None:
     if passes.empty:
         return None
     passes = passes.sort_values("rank").explode("layers")
-    looks, layer = target_looks(passes), passes.groupby("series").cumcount() + 1
-    figure, [axes] = parts.make_panels(1)
-    parts.draw_series(axes, passes.assign(layer=layer), "layer", "layers", looks)
-    axes.set(xlabel="layer", ylabel=_LABELS["layers"])
-    parts.whole_numbers(axes)
-    parts.mark_no_change(axes)
-    parts.start_at_zero(axes)
+    passes = passes.assign(layer=passes.groupby("series").cumcount() + 1)
+    looks, (figure, [axes]) = target_looks(passes), parts.make_panels(1)
+    _draw_panel(axes, passes, looks, "layers")
     return parts.with_legend(figure, parts.series_handles(passes, looks))
 
 
@@ -136,8 +132,8 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: str) -> None:
-    """Draw a column against the tokens of a pass, or speedups against γ, from zero on."""
-    x, label = "n_tokens", N_TOKENS_LABEL
+    """Draw a column against the tokens of a pass, or its layers, or speedups against γ."""
+    x, label = ("layer", "layer") if column == "layers" else ("n_tokens", N_TOKENS_LABEL)
     if column == "speedup":
         x, label = "gamma", f"γ of {short(rows['draft_label'].iloc[0])}"
     parts.draw_series(axes, rows, x, column, looks)
@@ -145,9 +141,9 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: 
         parts.draw_series(axes, rows, x, "experts_even", looks, hollow=True)
     axes.set(xlabel=label, ylabel=_LABELS[column])
     parts.whole_numbers(axes)
-    parts.start_at_zero(axes)
-    if column == "speedup":
+    if column in ("speedup", "layers"):
         parts.mark_no_change(axes)
+    parts.start_at_zero(axes)
 
 
 def plot_break_even(analysis: Analysis) -> Figure | None:

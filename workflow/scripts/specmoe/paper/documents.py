@@ -90,8 +90,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     sets = Counter(", ".join(texts).replace("_", " ") for texts in settings["texts"])
     passes, judged = analysis.verification, analysis.claims
     advised, best = views.advised_targets(analysis), views.best_settings(analysis)
-    whole, own = views.whole_audit(analysis), analysis.required_time
-    own = own[own["campaign"] == analysis.name]
+    whole, times = views.whole_audit(analysis), analysis.required_time
     widest = passes.groupby("series")["n_tokens"].max().min()
     predicted = analysis.prediction_errors
     forced = analysis.predictions.dropna(subset="forced_acceptance")
@@ -119,7 +118,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "control_kinds": len({*analysis.settings["control"]} - {Control.NONE}),
         "decodes": views.count_check(whole, "failed_decodes"),
         "drafted": len(analysis.drafts) > 0,
-        "too_fast": own.filter(like="too_fast").sum(),
+        "too_fast": times[times["campaign"] == analysis.name].filter(like="too_fast").sum(),
         "missed": mostly_missed(analysis.sensitivity),
         # What a round costs.
         "costs_measured": not passes.empty,
@@ -169,9 +168,9 @@ def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
     known = times[times["bound_share"].notna()]
     if known.empty:
         return {}
-    ends = (100 * known["bound_share"]).groupby(known["n_tokens"]).agg(["min", "max"])
-    single, widest = map(tuple, ends.iloc[[0, -1]].to_numpy())
-    return {"single": single, "n_tokens": ends.index[-1], "share": widest}
+    shares = (100 * known["bound_share"]).groupby(known["n_tokens"]).agg(["min", "max"])
+    single, widest = map(tuple, shares.iloc[[0, -1]].to_numpy())
+    return {"single": single, "n_tokens": shares.index[-1], "share": widest}
 
 
 def _break_even(analysis: Analysis) -> dict[Any, int]:

@@ -78,10 +78,10 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
         reach = REACHES[name](row, self.key, *digits) if name in REACHES else ""
         if alone:
             text = _ends(row, self.key, *digits, wide=number_text.TOO_FEW_PROMPTS) or DASH
-        if self.out_of and pd.isna(row[self.out_of]):
-            text, value = DASH, None
-        elif self.out_of and pd.notna(value):
-            text += f" / {number_text.thousands(row[self.out_of])}"
+        if self.out_of:
+            whole = row[self.out_of]
+            value = None if pd.isna(whole) else value
+            text = DASH if pd.isna(value) else f"{text} / {number_text.thousands(whole)}"
         # Infinity has no name that both Python writes and a browser reads.
         known = self.kind == "number" and pd.notna(value)
         key = min(float(value), sys.float_info.max) if known else None

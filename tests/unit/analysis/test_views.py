@@ -1,10 +1,12 @@
-"""Campaigns side by side: every number a campaign's own, in rows that can be compared."""
+"""Rows that can be compared: of campaigns side by side, and of the methods of a suite."""
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
-from specmoe.analysis.views import compare_campaigns, compare_settings
+from specmoe.analysis.build import list_drafts
+from specmoe.analysis.views import compare_campaigns, compare_settings, method_settings
 
 from .. import paper_analyses as made
 from ..paper_analyses import analysis_of, full, named, several_ways, single, without_drafts
@@ -99,3 +101,40 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
     assert own.compared_campaigns["settings"].tolist() == [0, 0]
     frame = compare_settings([without_drafts(), named(single(), "other")])
     assert frame["heading"].tolist() == ["other"]
+
+
+def test_the_settings_of_targets_with_several_methods_are_compared():
+    methods = method_settings(made.several_methods())
+    assert len(methods) == 7
+    assert methods.groupby("target")["method"].nunique().to_dict() == {"moe_q4": 4, "dense_4b": 2}
+    fastest = methods[methods["best"]].set_index("target")["speedup"].round(2).to_dict()
+    # N-grams that drafted nothing reach 0.98 on the dense target, and are not the fastest.
+    assert fastest == {"moe_q4": 1.6, "dense_4b": 0.9}
+
+
+def test_several_draft_models_and_methods_of_different_suites_are_not_compared():
+    assert method_settings(full()).empty
+    rows = [
+        *made.baseline_runs(["moe_q4"], ["code"], 2),
+        *made.speculative_runs("moe_speculative", "moe_q4", "draft_0.8b", 4, [60, 60]),
+        *made.logged_runs("moe_q4", "mtp", "draft-mtp", 4, [70, 70]),
+    ]
+    assert method_settings(analysis_of(rows)).empty
+
+
+def test_what_drafts_is_named_by_its_method_and_what_was_set():
+    named = made.several_methods().drafts.set_index("draft")["label"]
+    assert named["draft_0.8b"] == "Draft 0.8B"
+    assert named["mtp-p0.5"] == "MTP, p ≥ 0.5"
+    assert named["ngram-mod-n2"] == "n-gram pool, n = 2"
+
+
+def test_a_file_is_named_where_a_target_has_several_for_a_method():
+    def head(target, file):
+        columns = {"draft_model": file}
+        return made.logged_runs(target, f"eagle3@{file}", "draft-eagle3", 4, [60], **columns)
+
+    apart = pd.DataFrame([*head("moe_q4", "a"), *head("dense_4b", "b")])
+    assert list_drafts(apart, str.upper)["label"].tolist() == ["EAGLE-3", "EAGLE-3"]
+    both = pd.DataFrame([*head("moe_q4", "a"), *head("moe_q4", "b")])
+    assert list_drafts(both, str.upper)["label"].tolist() == ["EAGLE-3 (A)", "EAGLE-3 (B)"]
