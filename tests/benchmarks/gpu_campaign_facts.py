@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from specmoe.campaign.gate import load_campaign  # noqa: E402
 from specmoe.config.engines import PypiEngine  # noqa: E402
-from specmoe.config.load import merge_catalogs, read_mapping  # noqa: E402
+from specmoe.config.load import merge_catalogs  # noqa: E402
+from specmoe.yaml_files import read_mapping  # noqa: E402
 
 overlay: dict[str, Any] = {}
 for file in sys.argv[1:]:

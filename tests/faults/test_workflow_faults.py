@@ -15,9 +15,10 @@ from specmoe import errors
 from specmoe.audit.report import audit
 from specmoe.campaign.campaign import open_campaign
 from specmoe.campaign.gate import load_campaign
-from specmoe.config.load import merge_catalogs, read_mapping
+from specmoe.config.load import merge_catalogs
 from specmoe.plan.inventory import check
 from specmoe.runs.other_tables import collect_table
+from specmoe.yaml_files import read_mapping
 
 from .table import CONFIG, FAULTS, ROWS, Scene
 

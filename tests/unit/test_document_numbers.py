@@ -17,7 +17,8 @@ from specmoe.analysis.views import study_commands
 from specmoe.audit.report import audit
 from specmoe.campaign.gate import load_campaign
 from specmoe.cli import analyse
-from specmoe.config.load import merge_catalogs, read_mapping
+from specmoe.config.load import merge_catalogs
+from specmoe.yaml_files import read_mapping
 
 # What an entry of document_numbers.yaml may be. A document says of the first what it is.
 SAID = {"predicted": "predict", "fitted": "fitted"}

@@ -13,11 +13,12 @@ from specmoe.analysis.summaries import SETTING, is_no_control, make_pairs, usual
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.campaign.gate import load_campaign
 from specmoe.config.base import resource
-from specmoe.config.load import merge_catalogs, read_mapping
+from specmoe.config.load import merge_catalogs
 from specmoe.config.schema import Statistics
 from specmoe.models.info import load_infos
 from specmoe.runs.other_tables import read_agreement, read_pass_times, undisturbed_passes
 from specmoe.runs.schema import read_runs, undisturbed
+from specmoe.yaml_files import read_mapping
 
 from .test_intervals import one_by_one, pairs
 

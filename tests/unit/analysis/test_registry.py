@@ -8,8 +8,8 @@ import pytest
 
 from specmoe.analysis import registry
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.config.base import read_yaml
 from specmoe.errors import SchemaError
+from specmoe.yaml_files import read_yaml
 
 from ..paper_analyses import full, named, several_methods, single
 

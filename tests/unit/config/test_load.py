@@ -3,9 +3,10 @@
 import pandas as pd
 import pytest
 
-from specmoe.config.load import check_files, load
+from specmoe.config.load import load
 from specmoe.config.models import TARGETS, families
 from specmoe.errors import ConfigError
+from specmoe.yaml_files import check_files
 
 from ...conftest import ROOT
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from snakemake.cli import parse_config
 
-from specmoe.config.load import EXAMPLE, load, merge_catalogs, read_mapping
+from specmoe.config.load import EXAMPLE, load, merge_catalogs
 from specmoe.errors import ConfigError
+from specmoe.yaml_files import read_mapping
 
 from ...conftest import ROOT
 

@@ -14,12 +14,12 @@ import pandas as pd
 from pandas.api.types import infer_dtype
 
 from specmoe.audit.report import table_files
-from specmoe.config.base import read_yaml
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT
 from specmoe.config.engines import without_digits
 from specmoe.config.factors import FACTORS
 from specmoe.config.methods import BY_TYPE, METHODS
 from specmoe.errors import SchemaError
+from specmoe.yaml_files import read_yaml
 
 Record = dict[str, Any]
 """A row of a frame, by column."""

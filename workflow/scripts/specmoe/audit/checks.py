@@ -23,8 +23,8 @@ import pandas as pd
 
 from specmoe.audit import accounting, bounds, output
 from specmoe.audit.evidence import CheckVerdict, Evidence, Finding, Level, Run
-from specmoe.config.base import read_yaml
 from specmoe.config.block import MEASURED_BY
+from specmoe.yaml_files import read_yaml
 
 ALL = "all"
 """The target and draft in the row that counts the whole campaign."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from specmoe.config.base import read_yaml
+from specmoe.yaml_files import read_yaml
 
 
 @dataclass(frozen=True)

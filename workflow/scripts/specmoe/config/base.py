@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -24,14 +23,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import at_home
-
-# The same in C, where it was built, reads ten times as fast.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def read_yaml(path: Path) -> Any:
-    """Return what a file of YAML holds; raises ValueError or yaml.YAMLError for another file."""
-    return yaml.load(path.read_text("utf-8-sig"), _Loader)  # noqa: S506 (a safe loader)
+from specmoe.yaml_files import read_yaml
 
 
 @cache

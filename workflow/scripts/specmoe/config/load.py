@@ -12,47 +12,23 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from specmoe.config import matrix
-from specmoe.config.base import describe_error, read_yaml
+from specmoe.config.base import describe_error
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.models import AnyModel, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import Config, OwnModel, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
-from specmoe.errors import ConfigError, abridged, nearest, one_line
+from specmoe.errors import ConfigError, abridged, nearest
 from specmoe.records import digest_of
+from specmoe.yaml_files import read_mapping
 
 CATALOGS = ("engines", "models", "prompts", "suites", "config")
 EXAMPLE = "config/my-models.example.yaml"
 Section = TypeVar("Section", Config, OwnModel)
-
-
-def read_mapping(path: Path) -> dict[str, Any]:
-    """Return what a file of YAML holds; raises ConfigError."""
-    try:
-        found = read_yaml(path)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        said = one_line(error)
-        if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-            said = f"no YAML in line {error.problem_mark.line + 1}: {error.problem}; correct it"
-        raise ConfigError(f"config: {path}: {said}") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"config: {path}: it has no keys at top level")
-    return found
-
-
-def check_files(words: Iterable[str]) -> None:
-    """Read the files of YAML among words of snakemake's command line; raises ConfigError.
-
-    Snakemake reads them before our Snakefile, and names neither file nor line of a wrong one.
-    """
-    for file in map(Path, words):
-        if file.suffix in (".yaml", ".yml") and file.is_file():
-            read_mapping(file)
 
 
 def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,7 +18,6 @@ from typing import Any
 
 import psutil
 
-from specmoe.config.base import read_yaml
 from specmoe.config.engines import COPYING, Backend
 from specmoe.errors import MeasurementError
 from specmoe.files import ROOT, named_if_damaged, read_record, replace_text
@@ -33,6 +32,7 @@ from specmoe.hardware.machine import (
     processor_name,
 )
 from specmoe.records import first_changes
+from specmoe.yaml_files import read_yaml
 
 MachineFacts = dict[str, str | int | float | None]
 

@@ -21,12 +21,12 @@ from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.templates import analysis_templates
 from specmoe.analysis.views import GAINS
-from specmoe.config.base import read_yaml
 from specmoe.files import ROOT, replace_text
 from specmoe.measure.trace import Recording
 from specmoe.paper.documents import cited
 from specmoe.tables.exhibits import PAPER, read_figures, tables_of
 from specmoe.text import spreadsheet_text
+from specmoe.yaml_files import read_yaml
 
 MOST_ROWS = 30
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""

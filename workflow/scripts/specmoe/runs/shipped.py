@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.config.load import load, merge_catalogs, read_mapping
+from specmoe.config.load import load, merge_catalogs
 from specmoe.errors import DamagedFileError
 from specmoe.files import (
     ROOT,
@@ -22,6 +22,7 @@ from specmoe.files import (
     written_whole,
 )
 from specmoe.runs.schema import COLUMNS, check_rows, read_rows, schema_errors
+from specmoe.yaml_files import read_mapping
 
 MANIFEST = "manifest.json"
 # The files and folders of a shipped campaign beside its manifest.

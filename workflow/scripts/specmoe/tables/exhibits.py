@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 from specmoe.analysis import number_text, views
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.config.base import read_yaml
 from specmoe.files import ROOT
+from specmoe.yaml_files import read_yaml
 
 PAPER = ROOT / "paper"
 _TABLES = PAPER / "tables.yaml"
