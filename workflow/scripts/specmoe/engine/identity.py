@@ -5,7 +5,6 @@ files. The Snakefile needs the ids whenever it is parsed: digests of files are k
 little is imported here.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ from typing import Any
 from specmoe.config.engines import ID_DIGITS, NGRAM_MAKER, Backend, Engine, PathEngine
 from specmoe.config.schema import Config
 from specmoe.errors import EngineError
-from specmoe.files import file_digests, named_if_damaged, read_record, remembered_digests
+from specmoe.files import file_digests, named_if_damaged, read_record, sha256_of_text
 
 # Engines built elsewhere may lack all but the first.
 BINARIES = ("llama-server", "llama-quantize", "llama-bench", "llama-speculative", NGRAM_MAKER)
@@ -98,7 +97,7 @@ def engine_id(name: str, backend: Backend, entry: Engine, files: Mapping[str, st
     """
     passive = {"path"} if files else set()
     facts = entry.model_dump(exclude_defaults=True, exclude=passive) | {"files": dict(files)}
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    digest = sha256_of_text(json.dumps(facts, sort_keys=True))
     return f"{name}-{backend}-{digest[:ID_DIGITS]}"
 
 
@@ -109,12 +108,10 @@ def digests_of_engine(entry: PathEngine, memory: Path) -> dict[str, str]:
     that campaigns measured with that engine do not become stale.
     """
     given = Path(entry.path)
-    place = hashlib.sha256(str(given.absolute()).encode()).hexdigest()[:ID_DIGITS]
-    kept = memory / f"{given.name}-{place}.json"
+    place = sha256_of_text(str(given.absolute()))[:ID_DIGITS]
     files = measuring_files(entry.folder)
-    if not {file.name for file in files} & set(BINARIES):
-        return remembered_digests(kept)
-    return file_digests(files, kept)
+    programs = {file.name for file in files} & set(BINARIES)
+    return file_digests(files if programs else [], memory / f"{given.name}-{place}.json")
 
 
 @dataclass(frozen=True)
