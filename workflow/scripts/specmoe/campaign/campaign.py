@@ -32,9 +32,8 @@ class LoadedCampaign:
         """What `places.file` holds: all but sections on which no row depends."""
         unshared = {"machine", "check_capacity", "compare_with"}
         config = self.config.of_campaign()
-        if (
-            config.campaign.source == "measured"
-        ):  # jobs need not look for it, nor whoever reads the results
+        # Neither jobs nor whoever reads the results need to look for it.
+        if config.campaign.source == "measured":
             chosen = config.campaign.model_copy(update={"backend": self.backend})
             config = config.model_copy(update={"campaign": chosen})
         return config.model_dump_json(indent=1, exclude=unshared) + "\n"
