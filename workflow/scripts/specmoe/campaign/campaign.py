@@ -12,7 +12,7 @@ from specmoe.config import matrix
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
 from specmoe.config.schema import read_config
-from specmoe.engine.identity import Workplace, engine_ids
+from specmoe.engine.identity import engine_ids
 from specmoe.errors import ConfigError
 from specmoe.files import ROOT, replace_text
 
@@ -43,20 +43,6 @@ class LoadedCampaign:
         file = self.places.file
         if not file.exists() or file.read_bytes() != self.text.encode():
             replace_text(file, self.text)
-
-    def workplace(self, job: str, engine: str = "") -> Workplace:
-        """Return where a job measures: with an engine, on the machine that is described for it.
-
-        `engine` is the engine's id, if it is not the campaign's own.
-        """
-        places, shared = self.places, self.config.campaign.machines == "same"
-        return Workplace(
-            root=places.root,
-            engine=places.engine_file(engine or self.engine_id),
-            machine=places.folder / f"machines/{job}.json" if shared else places.machine_file,
-            time_limit_s=self.config.measurement.time_limit_s,
-            environment=self.config.measurement.environment,
-        )
 
     @cached_property
     def engine_ids(self) -> dict[str, str]:

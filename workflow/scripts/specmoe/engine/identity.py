@@ -1,4 +1,4 @@
-"""The identity of an engine: its files, its id, its description, and where its jobs measure.
+"""The identity of an engine: its files, its id, and its description.
 
 Two configurations may give two engines one name, so an id has a digest of the config entry and the
 files. The Snakefile needs the ids whenever it is parsed: digests of files are kept in a file, and
@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,17 +111,6 @@ def digests_of_engine(entry: PathEngine, memory: Path) -> dict[str, str]:
     files = measuring_files(entry.folder)
     programs = {file.name for file in files} & set(BINARIES)
     return file_digests(files if programs else [], memory / f"{given.name}-{place}.json")
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """Where a campaign's jobs measure: the engine, the machine, and the limits of their runs."""
-
-    root: Path  # prompt files are relative to this folder
-    engine: Path  # engine.json
-    machine: Path  # the description of the machine, if it exists
-    time_limit_s: float  # of loading a model, and of a run
-    environment: Mapping[str, str]  # of the engine's processes, in addition to what all have
 
 
 def fact(description: Path, key: str) -> Any:

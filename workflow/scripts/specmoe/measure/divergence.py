@@ -15,10 +15,11 @@ import pandas as pd
 
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
-from specmoe.engine.job import Job, exclusive_job
+from specmoe.engine.job import Job
 from specmoe.engine.server import Server
 from specmoe.files import at_home, read_record
 from specmoe.hardware.machine import machine_id
+from specmoe.measure.alone import exclusive_job
 from specmoe.measure.arm import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
@@ -174,8 +175,7 @@ def judge_target(
 
     `rows` are those of `runs.parquet`.
     """
-    workplace = campaign.workplace(f"divergences/{target}")
-    engine = read_record(workplace.engine)
+    engine = read_record(campaign.places.engine_file(campaign.engine_id))
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    with exclusive_job(workplace, campaign.places.model_file(target), log) as job:
+    with exclusive_job(campaign, f"divergences/{target}", target, log) as job:
         return facts | judge_all(find_divergences(rows, target), campaign.blocks, job)

@@ -15,9 +15,10 @@ from pydantic import BaseModel
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
-from specmoe.engine.job import Job, exclusive_job
+from specmoe.engine.job import Job
 from specmoe.engine.server import Server
 from specmoe.files import ROOT, named_if_damaged, read_record, replace_text
+from specmoe.measure.alone import exclusive_job
 from specmoe.measure.arm import check_length, prompt_ids
 from specmoe.text import fill_template
 
@@ -125,9 +126,7 @@ def record_trace(campaign: LoadedCampaign, log: Path) -> None:
     """Decode one prompt with a target, and record the draft tokens of every round."""
     block = campaign.demonstration
     assert block is not None
-    drafts = {model: campaign.places.model_file(model) for model in block.draft_models}
-    workplace, target = campaign.workplace("trace"), campaign.places.model_file(block.target)
-    with exclusive_job(workplace, target, log, drafts) as job:
+    with exclusive_job(campaign, "trace", block.target, log, block.draft_models) as job:
         recording = record(block, job, campaign.config)
     replace_text(campaign.places.trace_file, recording.model_dump_json(indent=1) + "\n")
 
