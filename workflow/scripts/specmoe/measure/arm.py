@@ -95,10 +95,8 @@ def check_length(
     ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < asked
     if generated != asked and not ended:
         raise server.error(f"short output: {generated} tokens instead of {asked}")
-    if answer["timings"]["prompt_n"] != len(ids):
-        raise server.error(
-            f"the server read {answer['timings']['prompt_n']} prompt tokens of {len(ids)}"
-        )
+    if (processed := answer["timings"]["prompt_n"]) != len(ids):
+        raise server.error(f"the server read {processed} prompt tokens of {len(ids)}")
 
 
 class Turn(NamedTuple):
