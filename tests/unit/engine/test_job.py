@@ -6,29 +6,14 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.methods import Method
-from specmoe.engine.identity import Workplace
-from specmoe.engine.job import exclusive_job, log_of_job
+from specmoe.engine.job import log_of_job
 from specmoe.errors import MeasurementError
-from specmoe.hardware.machine import FOLDER_OF_TESTS, machine_id
 
-from ...blocks import ALONE, compared, drafted
-
-
-@pytest.fixture
-def job(tmp_path, monkeypatch):
-    """A job with an engine for CUDA, on a described machine."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
-    Path("e").mkdir()
-    Path("e/engine.json").write_text('{"backend": "cuda"}')
-    Path("h").write_text(f'{{"id": "{machine_id()}", "chip": "c", "gpu_memory_bytes": 1000}}')
-    workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0, {})
-    files = Path("t"), Path("l/r0.server.log"), {"draft": Path("d")}
-    with exclusive_job(workplace, *files) as job:
-        yield job
+from ...blocks import ALONE, compared, drafted, job_of
 
 
-def test_each_arm_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
+def test_each_arm_of_a_block_has_a_log_and_a_command_line_of_its_own():
+    job = job_of(Path("l"), drafts={"draft": Path("d")}, server_log=Path("l/r0.server.log"))
     arms = [ALONE, drafted(8), drafted(8, 0.5)]
     assert [job.log_of(arm) for arm in arms] == [
         Path(f"l/r0.server.{name}.log") for name in ("baseline", "draft.g8", "draft.g8-a0.5")

@@ -64,7 +64,7 @@ def test_what_the_system_does_not_count_is_unknown_and_not_zero():
     # Nor is one tick of steal in a short run.
     end = START._replace(clock_s=100.1, busy_s=50.1, steal_s=5.0 + TICK_S)
     assert observe(START, end).steal_share == 0
-    bare = State(100.0, 50.0, None, 1.0, None, None)
+    bare = State(100.0, 50.0, None, 1.0, None, {})
     end = bare._replace(clock_s=101.0, busy_s=51.0)
     assert observe(bare, end) == UNKNOWN
 
@@ -132,7 +132,7 @@ def test_every_thread_of_a_process_has_a_counter():
 
 def test_a_process_that_ended_is_unknown_and_without_one_tools_that_ended_count():
     counters = read_state(max(psutil.pids()) + 10_000_000)
-    assert (counters.server_s, counters.waited_s) == (None, None)
+    assert (counters.server_s, counters.waited_s) == (None, {})
     before = read_state(None).server_s
     subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
     assert read_state(None).server_s > before

@@ -5,6 +5,7 @@ import platform
 import re
 import socket
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import psutil
@@ -202,15 +203,13 @@ def plant(monkeypatch):
     """Let a driver answer for GPUs: each has answers by the end of the question's name."""
 
     def plant(*gpus):
-        def answer(gpu, name):
-            if name not in gpu:
+        def answer(ending, gpu):
+            if ending not in gpu:
                 raise pynvml.NVMLError_NotSupported
-            return gpu[name]
+            return gpu[ending]
 
         for ending in ("Name", "MemoryInfo", "CurrentClocksEventReasons"):
-            question = f"nvmlDeviceGet{ending}"
-            asked = lambda gpu, *_, ending=ending: answer(gpu, ending)  # noqa: E731
-            monkeypatch.setattr(pynvml, question, asked)
+            monkeypatch.setattr(pynvml, f"nvmlDeviceGet{ending}", partial(answer, ending))
         monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
         monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: len(gpus))
         monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", gpus.__getitem__)

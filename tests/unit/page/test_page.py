@@ -62,7 +62,7 @@ def recording(**more):
         ),
         token_texts=dict(enumerate(words, 1)),
     )
-    return replace(made, **more)
+    return made.model_copy(update=more)
 
 
 PICTURE = {"address": "data:,wide", "width": 63, "height": 40}

@@ -44,7 +44,7 @@ def test_each_round_drafts_after_what_is_written_and_keeps_what_the_target_write
     ],
 )
 def test_a_damaged_record_or_one_of_another_version_is_refused(tmp_path, change, message):
-    path, text = tmp_path / "trace.json", recording().to_json()
+    path, text = tmp_path / "trace.json", recording().model_dump_json()
     path.write_text(text, encoding="utf-8")
     assert Recording.read(path) == recording()
     path.write_text(json.dumps(json.loads(text) | change) if change else text[:-20])

@@ -247,7 +247,7 @@ def test_a_file_drafts_as_it_was_made_for(own):
     models = own.config["model_sets"]["methods"]
     models |= {"there": own.models["draft"], "gone": {"kind": "path", "path": "gone.gguf"}}
     own.config["suites"]["S"] |= {"targets": ["there"], "drafts": [], "methods": "all"}
-    known = methods_of_files(own.campaign().config, own.folder)
+    known = methods_of_files(own.campaign().places)
     moes = ["random-hybrid-moe16-f16", "random-hybrid-moe16-q4"]
     blocks = (*moes, "random-hybrid-draft-f16", "there", "gone", "random-hybrid-eagle3")
     assert [name for name in blocks if Method.MTP in known(name)] == moes

@@ -215,6 +215,5 @@ def _keep_traceback() -> Path:
     folder = ERRORS if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{_command().replace(' ', '-')}-{os.getpid()}.log"
-    command = shlex.join(sys.argv)
-    file.write_text(f"{command}\n{traceback.format_exc()}", encoding="utf-8")
+    file.write_text(f"{shlex.join(sys.argv)}\n{traceback.format_exc()}", encoding="utf-8")
     return file

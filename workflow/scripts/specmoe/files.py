@@ -80,8 +80,8 @@ def file_digests(
 ) -> dict[str, str]:
     """Return the SHA-256 of files by name; a file is hashed only if it changed since the last time.
 
-    `memory` is the file that keeps the digests, once `save_digests` is called; `known` has those
-    that somebody has just computed.
+    `memory` is the file that keeps the digests, once `save_digests` is called; without any files
+    they are those of the last time. `known` has those that somebody has just computed.
     """
     before = _read_memory(memory)
     hashed = {seen[:4]: seen.sha256 for seen in before.values()}
@@ -89,16 +89,13 @@ def file_digests(
     for file in files:
         stat = file.stat()
         state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-        digest = (known or {}).get(file.name) or hashed.get(state)
+        digest, size = (known or {}).get(file.name) or hashed.get(state), gigabytes(stat.st_size)
         if digest is None and stat.st_size > _SLOW_TO_READ:
-            print(
-                f"Reading {file} ({gigabytes(stat.st_size)}): new, or changed on the disk",
-                flush=True,
-            )
+            print(f"Reading {file} ({size}): new, or changed on the disk", flush=True)
         now[file.name] = Seen(*state, digest or sha256_of(file))
     if now != before and now:
         _unsaved[memory] = now
-    return {name: seen.sha256 for name, seen in now.items()}
+    return {name: seen.sha256 for name, seen in (now or before).items()}
 
 
 def save_digests() -> None:
@@ -106,11 +103,6 @@ def save_digests() -> None:
     while _unsaved:
         memory, seen = _unsaved.popitem()
         replace_text(memory, _MEMORY.dump_json(seen, indent=1).decode() + "\n")
-
-
-def remembered_digests(memory: Path) -> dict[str, str]:
-    """Return the digests that were last computed, by name."""
-    return {name: seen.sha256 for name, seen in _read_memory(memory).items()}
 
 
 def _read_memory(memory: Path) -> dict[str, Seen]:
@@ -256,11 +248,10 @@ def link(file: Path, out: Path) -> list[Path]:
     if len(files) == 1:
         out.symlink_to(file.absolute())
         return [out]
-    first_link = out.with_name(f"{out.stem}-00001-of-{len(files):05}.gguf")
-    links = [out.with_name(name) for name in parts_of(first_link.name)]
+    links = [out.with_name(name) for name in parts_of(f"{out.stem}-00001-of-{len(files):05}.gguf")]
     for part_link, part in zip(links, files, strict=True):
         part_link.symlink_to(part.absolute())
-    out.symlink_to(first_link.name)
+    out.symlink_to(links[0].name)
     return links
 
 

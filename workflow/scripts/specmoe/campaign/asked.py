@@ -191,8 +191,8 @@ class Asked:
     def _check_engines(self) -> None:
         for engine in self.campaign.engine_ids.values():
             description = self.places.engine_file(engine)
-            described = _fact(description, "binaries_sha256")
-            files = measuring_files(description.with_name("bin"))
+            described, folder = _fact(description, "binaries_sha256"), description.with_name("bin")
+            files = measuring_files(folder)
             if described == UNKNOWN or not files:
                 continue
             digests = file_digests(files, description.with_name("seen.json"))
@@ -200,9 +200,8 @@ class Asked:
                 # Of no measurement; engines of earlier versions describe it too.
                 if name != NGRAM_MAKER and described.get(name) != digests.get(name):
                     raise DamagedFileError(
-                        f"{description.with_name('bin') / name} is not the file that"
-                        f" {description.name} describes; delete {description.parent} and run"
-                        " snakemake again"
+                        f"{folder / name} is not the file that {description.name} describes;"
+                        f" delete {description.parent} and run snakemake again"
                     )
 
     # Questions, whose digests are names of files.

@@ -12,7 +12,7 @@ from specmoe.config import matrix
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
 from specmoe.config.schema import read_config
-from specmoe.engine.identity import Workplace, engine_ids
+from specmoe.engine.identity import engine_ids
 from specmoe.errors import ConfigError
 from specmoe.files import ROOT, replace_text
 
@@ -32,9 +32,8 @@ class LoadedCampaign:
         """What `places.file` holds: all but sections on which no row depends."""
         unshared = {"machine", "check_capacity", "compare_with"}
         config = self.config.of_campaign()
-        if (
-            config.campaign.source == "measured"
-        ):  # jobs need not look for it, nor whoever reads the results
+        # Neither jobs nor whoever reads the results need to look for it.
+        if config.campaign.source == "measured":
             chosen = config.campaign.model_copy(update={"backend": self.backend})
             config = config.model_copy(update={"campaign": chosen})
         return config.model_dump_json(indent=1, exclude=unshared) + "\n"
@@ -44,20 +43,6 @@ class LoadedCampaign:
         file = self.places.file
         if not file.exists() or file.read_bytes() != self.text.encode():
             replace_text(file, self.text)
-
-    def workplace(self, job: str, engine: str = "") -> Workplace:
-        """Return where a job measures: with an engine, on the machine that is described for it.
-
-        `engine` is the engine's id, if it is not the campaign's own.
-        """
-        places, shared = self.places, self.config.campaign.machines == "same"
-        return Workplace(
-            root=places.root,
-            engine=places.engine_file(engine or self.engine_id),
-            machine=places.folder / f"machines/{job}.json" if shared else places.machine_file,
-            time_limit_s=self.config.measurement.time_limit_s,
-            environment=self.config.measurement.environment,
-        )
 
     @cached_property
     def engine_ids(self) -> dict[str, str]:

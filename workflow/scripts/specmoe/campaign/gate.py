@@ -18,7 +18,6 @@ from specmoe.campaign.places import Places
 from specmoe.config import models
 from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
-from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, ModelError
 
 
@@ -72,11 +71,7 @@ def load_campaign(
     `data` is the merged mapping that Snakemake read from `files`, `root` the workflow's folder and
     `results` the folder of all campaigns' results. Raises ConfigError with a line for each error.
     """
-    config = load(
-        data,
-        root,
-        lambda given: methods_of_files(given, results / "models" / given.campaign.models),
-    )
+    config = load(data, root, lambda given: methods_of_files(Places(given, root, results)))
     if config.campaign.source == "shipped" and config.campaign.folder is None:
         packed = [file.parent for file in files if file.with_name("runs.parquet").exists()]
         folder = packed[-1] if packed else root / "resources/campaigns" / config.campaign.name
@@ -105,17 +100,15 @@ def _check_folders(places: Places) -> Errors:
             yield "compare_with", f"there is no {analysis}; {first}"
 
 
-def methods_of_files(config: Config, models_folder: Path) -> MethodsOf:
+def methods_of_files(places: Places) -> MethodsOf:
     """Return what the files of a configuration's models say of drafting.
 
-    `models_folder` is where the workflow puts them. A file that is not here yet says nothing, and
-    counts as a plain model.
+    A file that is not here yet says nothing, and counts as a plain model.
     """
 
     @cache
     def methods_of(model: str) -> frozenset[Method]:
-        entry = config.models[model]
-        match entry:
+        match entry := places.config.models[model]:
             case models.SyntheticModel():
                 return PLAIN | {Method.MTP} if entry.recipe.mtp_blocks else PLAIN
             case models.SyntheticDraft():
@@ -126,8 +119,9 @@ def methods_of_files(config: Config, models_folder: Path) -> MethodsOf:
                 return methods_of(entry.source)
             case models.TruncateModel() | models.UpcycleModel():
                 return PLAIN
-        given = entry.path if isinstance(entry, models.PathModel) else None
-        return _read_methods(Path(given or models_folder / f"{model}.gguf"))
+            case models.PathModel():
+                return _read_methods(Path(entry.path))
+        return _read_methods(places.model_file(model))
 
     return methods_of
 

@@ -1,23 +1,21 @@
-"""The identity of an engine: its files, its id, its description, and where its jobs measure.
+"""The identity of an engine: its files, its id, and its description.
 
 Two configurations may give two engines one name, so an id has a digest of the config entry and the
 files. The Snakefile needs the ids whenever it is parsed: digests of files are kept in a file, and
 little is imported here.
 """
 
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from specmoe.config.engines import ID_DIGITS, NGRAM_MAKER, Backend, Engine, PathEngine
 from specmoe.config.schema import Config
 from specmoe.errors import EngineError
-from specmoe.files import file_digests, named_if_damaged, read_record, remembered_digests
+from specmoe.files import file_digests, named_if_damaged, read_record, sha256_of_text
 
 # Engines built elsewhere may lack all but the first.
 BINARIES = ("llama-server", "llama-quantize", "llama-bench", "llama-speculative", NGRAM_MAKER)
@@ -98,7 +96,7 @@ def engine_id(name: str, backend: Backend, entry: Engine, files: Mapping[str, st
     """
     passive = {"path"} if files else set()
     facts = entry.model_dump(exclude_defaults=True, exclude=passive) | {"files": dict(files)}
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    digest = sha256_of_text(json.dumps(facts, sort_keys=True))
     return f"{name}-{backend}-{digest[:ID_DIGITS]}"
 
 
@@ -109,23 +107,10 @@ def digests_of_engine(entry: PathEngine, memory: Path) -> dict[str, str]:
     that campaigns measured with that engine do not become stale.
     """
     given = Path(entry.path)
-    place = hashlib.sha256(str(given.absolute()).encode()).hexdigest()[:ID_DIGITS]
-    kept = memory / f"{given.name}-{place}.json"
+    place = sha256_of_text(str(given.absolute()))[:ID_DIGITS]
     files = measuring_files(entry.folder)
-    if not {file.name for file in files} & set(BINARIES):
-        return remembered_digests(kept)
-    return file_digests(files, kept)
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """Where a campaign's jobs measure: the engine, the machine, and the limits of their runs."""
-
-    root: Path  # prompt files are relative to this folder
-    engine: Path  # engine.json
-    machine: Path  # the description of the machine, if it exists
-    time_limit_s: float  # of loading a model, and of a run
-    environment: Mapping[str, str]  # of the engine's processes, in addition to what all have
+    programs = {file.name for file in files} & set(BINARIES)
+    return file_digests(files if programs else [], memory / f"{given.name}-{place}.json")
 
 
 def fact(description: Path, key: str) -> Any:

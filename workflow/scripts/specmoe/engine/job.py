@@ -1,34 +1,21 @@
-"""Jobs that measure with an engine: command line, needs, log, and precautions."""
+"""Jobs that measure with an engine: command line, needs, and log."""
 
 import logging
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from threading import Thread
-
-import psutil
 
 from specmoe.config.block import Arm, Block, Protocol, TimedPasses
 from specmoe.config.engines import FLAG, PROGRAM, Backend, engine_environment
 from specmoe.config.methods import BY_TYPE, METHODS, PARAMETERS, Method, is_ngram
-from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.process import run_tool
 from specmoe.engine.server import Server
 from specmoe.errors import EngineError, SpecmoeError, error_message, lines_to
-from specmoe.files import engine_path, named_if_damaged
-from specmoe.hardware.machine import (
-    described_machine,
-    help_of,
-    measuring_lock,
-    physical_cores,
-    require_device,
-    usable_memory,
-)
+from specmoe.files import engine_path
+from specmoe.hardware.machine import help_of, physical_cores
 
 
 def server_command(
@@ -157,40 +144,6 @@ class Job:
         command = [*map(str, words), "--temp", "0", "--top-k", "1"]
         own = engine_environment(of.environment, os.environ)
         return run_tool(command, self.server_log, self.time_limit_s * (1 + runs), own)[0]
-
-
-@cache
-def _end_with(pid: int) -> None:
-    """End this process when process `pid` has ended, seen to once for all that it measures."""
-
-    def watch() -> None:
-        while psutil.pid_exists(pid):
-            time.sleep(0.2)
-        os._exit(1)
-
-    Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def exclusive_job(
-    workplace: Workplace, target: Path, server_log: Path, drafts: Mapping[str, Path] | None = None
-) -> Iterator[Job]:
-    """Give the job of measuring a target, on the campaign's machine and with no other measurement.
-
-    The process ends when the workflow does (`rules/job.sh`). Raises MeasurementError on another
-    machine, and EngineError if the engine's GPU has gone.
-    """
-    if workflow_pid := os.environ.get("SPECMOE_WORKFLOW_PID"):
-        _end_with(int(workflow_pid))
-    machine = described_machine(workplace.machine) if workplace.machine.exists() else {}
-    with named_if_damaged(workplace.engine):
-        backend = Backend(fact(workplace.engine, "backend"))
-    usable = usable_memory(psutil.virtual_memory().total, machine.get("gpu_memory_bytes"), backend)
-    binaries = workplace.engine.with_name("bin")
-    files = workplace.root, binaries, target, drafts or {}, server_log
-    with measuring_lock():
-        require_device(backend, binaries / "llama-server", workplace.environment)
-        yield Job(*files, workplace.time_limit_s, backend, usable)
 
 
 @contextmanager

@@ -69,20 +69,18 @@ def run_tool(
         with start_guarded(command, out, error, environment) as process:
             try:
                 code = process.wait(limit_s)
+                failure = f"{name} failed ({exit_status(code)})" if code else ""
             except subprocess.TimeoutExpired:
-                code = None
+                failure = f"timeout: {name} took longer than {limit_s:g} s"
+                failure += " (measurement.time_limit_s)"
             finally:
                 end_guarded(process)
         out.seek(0)
         error.seek(start)
         text, logged = (file.read().decode(errors="replace") for file in (out, error))
-    if code == 0:
-        return text, logged
-    if code is None:
-        reason = f"timeout: {name} took longer than {limit_s:g} s (measurement.time_limit_s)"
-    else:
-        reason = f"{name} failed ({exit_status(code)})"
-    raise with_end_of_log(reason, logged, log)
+    if failure:
+        raise with_end_of_log(failure, logged, log)
+    return text, logged
 
 
 def run_build_tool(command: list[str], log: Path, error: str) -> None:

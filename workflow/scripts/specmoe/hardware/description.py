@@ -108,10 +108,8 @@ def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | 
         return [(device.description, device.memory_bytes) for device in devices]
     if platform.system() != "Darwin":
         return nvidia_gpus()
-    chip = processor_name()
-    cores = re.search(
-        r'"gpu-core-count" = (\d+)', output_of("ioreg", "-rd1", "-c", "AGXAccelerator")
-    )
+    chip, printed = processor_name(), output_of("ioreg", "-rd1", "-c", "AGXAccelerator")
+    cores = re.search(r'"gpu-core-count" = (\d+)', printed)
     name = f"{chip}, {cores[1]}-core GPU" if cores else chip
     return [(name, None)] if chip.startswith("Apple") else []
 

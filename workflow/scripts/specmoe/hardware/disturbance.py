@@ -51,7 +51,7 @@ class State(NamedTuple):
     steal_s: float | None  # time that the hypervisor kept from CPUs that had work
     own_s: float  # CPU time of this process, the server's client
     server_s: float | None  # CPU time of all threads of the server, ended ones too
-    waited_s: Mapping[int, float] | None  # by thread: runnable, but not running
+    waited_s: Mapping[int, float]  # by thread: runnable, but not running; none are unknown
     gpu_throttled: bool | None = None  # any of several GPUs
     thermal_pressure: str | None = None  # one of PRESSURES
 
@@ -143,15 +143,14 @@ def observe(start: State, end: State) -> Observation:
         others_s = busy_s - server_s - (end.own_s - start.own_s) - 2 * TICK_S
         others_share = max(others_s, 0) / (wall_s * (psutil.cpu_count() or 1))
     # A thread that ended is not known any more.
-    before, after = start.waited_s or {}, end.waited_s or {}
-    waited_s = [value - before.get(thread, 0) for thread, value in after.items()]
+    waited_s = [value - start.waited_s.get(thread, 0) for thread, value in end.waited_s.items()]
     pressures = {start.thermal_pressure, end.thermal_pressure} - {None}
     throttled = {start.gpu_throttled, end.gpu_throttled} - {None}
     return Observation(
         steal_share=steal_share,
         # Not their sum or mean: threads meet after every operation of a graph, so all wait for the
         # one that waits, however many they are.
-        wait_share=max(waited_s) / wall_s if before and waited_s else None,
+        wait_share=max(waited_s) / wall_s if start.waited_s and waited_s else None,
         others_share=others_share,
         gpu_throttled=any(throttled) if throttled else None,
         thermal_pressure=max(pressures, key=PRESSURES.index, default=None),
@@ -173,14 +172,14 @@ def read_state(pid: int | None) -> State:
         server_s = None
     # Empty on macOS, and of tools that have ended.
     threads = list(Path(f"/proc/{pid or 0}/task").glob("[0-9]*"))
-    waited = {int(thread.name): waited_s(text_of(thread / "schedstat")) for thread in threads}
+    waited = ((int(thread.name), waited_s(text_of(thread / "schedstat"))) for thread in threads)
     return State(
         clock_s=time.monotonic(),
         busy_s=sum(getattr(system, kind, 0) for kind in kinds),
         steal_s=getattr(system, "steal", None),
         own_s=time.process_time(),
         server_s=server_s,
-        waited_s={thread: value for thread, value in waited.items() if value is not None} or None,
+        waited_s={thread: value for thread, value in waited if value is not None},
     )
 
 

@@ -4,7 +4,6 @@ Module `description` describes it in full. The parsers for macOS and Arm Linux w
 recorded output only, those of NVIDIA's library on made answers.
 """
 
-import hashlib
 import logging
 import os
 import platform
@@ -22,7 +21,7 @@ import psutil
 from specmoe.config.block import Arm, Block
 from specmoe.config.engines import COPYING, Backend, engine_environment
 from specmoe.errors import EngineError, MeasurementError
-from specmoe.files import named_if_damaged, read_record
+from specmoe.files import named_if_damaged, read_record, sha256_of_text
 
 # A driver may first have to wake what it is asked about, or to compile its kernels.
 TOOL_LIMIT_S = 60
@@ -40,7 +39,7 @@ def machine_id() -> str:
     # In whole GiB, because kernels reserve a few MB more or less.
     memory = round(psutil.virtual_memory().total / 2**30)
     facts = system_id(), processor_name(), platform.machine(), psutil.cpu_count(), memory
-    return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()[:12]
+    return sha256_of_text("\n".join(map(str, facts)))[:12]
 
 
 def described_machine(description: Path) -> Any:

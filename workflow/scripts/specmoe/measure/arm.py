@@ -1,6 +1,5 @@
 """One arm of a block: its llama-server, from the tokens of prompts to the log of its end."""
 
-import hashlib
 import json
 import logging
 import math
@@ -28,7 +27,7 @@ from specmoe.engine.responses import (
 )
 from specmoe.engine.server import Server, Settings
 from specmoe.errors import MeasurementError
-from specmoe.files import at_home
+from specmoe.files import at_home, sha256_of_text
 from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
 
 RunRecord = dict[str, Any]
@@ -96,10 +95,8 @@ def check_length(
     ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < asked
     if generated != asked and not ended:
         raise server.error(f"short output: {generated} tokens instead of {asked}")
-    if answer["timings"]["prompt_n"] != len(ids):
-        raise server.error(
-            f"the server read {answer['timings']['prompt_n']} prompt tokens of {len(ids)}"
-        )
+    if (processed := answer["timings"]["prompt_n"]) != len(ids):
+        raise server.error(f"the server read {processed} prompt tokens of {len(ids)}")
 
 
 class Turn(NamedTuple):
@@ -224,7 +221,7 @@ class LiveArm:
             "request": number,
             "started_at": started_at.isoformat(),
             "wall_ms": wall_ms,
-            "prompt_sha256": hashlib.sha256(json.dumps(ids).encode()).hexdigest(),
+            "prompt_sha256": sha256_of_text(json.dumps(ids)),
             "answer": answer,
         }
 

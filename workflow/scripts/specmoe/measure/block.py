@@ -8,18 +8,17 @@ so that they are seconds apart. Where memory does not hold both, they follow one
 
 import logging
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block, Protocol, Schedule
-from specmoe.engine.identity import Workplace
-from specmoe.engine.job import Job, exclusive_job, log_of_job
+from specmoe.engine.job import Job, log_of_job
 from specmoe.engine.responses import tokens_per_second
-from specmoe.files import info_beside
 from specmoe.hardware.disturbance import Budget, busiest, snapshot
 from specmoe.hardware.machine import machine_id, memory_needed
 from specmoe.measure import study_commands
+from specmoe.measure.alone import exclusive_job
 from specmoe.measure.arm import LiveArm, RunRecord, Turn, serve_alone
 from specmoe.measure.load import serve_at_once
 from specmoe.models.info import load_info, require_template
@@ -28,18 +27,17 @@ from specmoe.text import counted
 _logger = logging.getLogger(__name__)
 
 
-def measure_block(
-    block: Block, workplace: Workplace, target: Path, drafts: Mapping[str, Path], log: Path
-) -> dict[str, Any]:
+def measure_block(campaign: LoadedCampaign, block: Block) -> dict[str, Any]:
     """Measure a block by its protocol, with no other measurement, and return its record.
 
-    `target` and `drafts`, by model, are what its arms load; `log` receives a line for every run,
-    and each arm's server has a log beside it.
+    Its log receives a line for every run, and each arm's server has a log beside it.
     """
+    places, name, log = campaign.places, block.block, campaign.places.log_of(block.block)
     if block.sends_chats:
-        require_template(load_info(info_beside(target)), target, block.suite)
-    given = workplace, target, log.with_suffix(".server.log"), drafts
-    with log_of_job(log), exclusive_job(*given) as job:
+        info = load_info(places.info(block.target))
+        require_template(info, places.model_file(block.target), block.suite)
+    given = block.target, log.with_suffix(".server.log"), block.draft_models
+    with log_of_job(log), exclusive_job(campaign, name, *given) as job:
         _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))
         before = snapshot()
         record = measure_arms(block, job)

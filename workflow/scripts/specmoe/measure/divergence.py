@@ -15,10 +15,12 @@ import pandas as pd
 
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
-from specmoe.engine.job import Job, exclusive_job
+from specmoe.engine.identity import fact
+from specmoe.engine.job import Job
 from specmoe.engine.server import Server
-from specmoe.files import at_home, read_record
+from specmoe.files import at_home
 from specmoe.hardware.machine import machine_id
+from specmoe.measure.alone import exclusive_job
 from specmoe.measure.arm import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
@@ -64,13 +66,11 @@ def read_in_batches(
             cache_prompt=bool(size),
             logit_bias=[[whole, CERTAIN]],
         )
-        if answer["timings"]["prompt_n"] != (size or len(prompt)):
-            raise server.error(
-                f"the server read {answer['timings']['prompt_n']} tokens at once instead of"
-                f" {size or len(prompt)}"
-            )
+        processed, due = answer["timings"]["prompt_n"], size or len(prompt)
+        if processed != due:
+            raise server.error(f"the server read {processed} tokens at once instead of {due}")
         [first] = answer["completion_probabilities"]
-        yield {one["id"]: one["logprob"] for one in first["top_logprobs"]}
+        yield {token["id"]: token["logprob"] for token in first["top_logprobs"]}
 
 
 def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
@@ -137,8 +137,7 @@ def judge_all(
     groups: dict[str, list[Divergence]] = {}
     for one in divergences:
         groups.setdefault(one["engine_options"], []).append(one)
-    judged = []
-    commands = []
+    judged, commands = [], []
     for number, members in enumerate(groups.values()):
         # Of one request after the other; large batches stand for requests at once.
         some_block = replace(blocks[members[0]["baseline_block"]], concurrency=None)
@@ -174,8 +173,7 @@ def judge_target(
 
     `rows` are those of `runs.parquet`.
     """
-    workplace = campaign.workplace(f"divergences/{target}")
-    engine = read_record(workplace.engine)
-    facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    with exclusive_job(workplace, campaign.places.model_file(target), log) as job:
+    commit = fact(campaign.places.engine_file(campaign.engine_id), "commit")
+    facts = {"target": target, "engine": campaign.engine_id, "engine_commit": commit}
+    with exclusive_job(campaign, f"divergences/{target}", target, log) as job:
         return facts | judge_all(find_divergences(rows, target), campaign.blocks, job)

@@ -25,19 +25,17 @@ def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
     asked, places = Asked(campaign), campaign.places
     left = asked.progress.remaining(block)
     assert left is not None and left.arms
-    target = places.model_file(left.target)
-    drafts = {model: places.model_file(model) for model in left.draft_models}
-    workplace = campaign.workplace(block, campaign.engine_of_block(block))
     if left.repeat == 0:  # the other repeats load the same files
         from specmoe.models.chats import check_chats  # loads numpy, which no other one needs
         from specmoe.models.gguf import check_made_files
 
+        target = places.model_file(left.target)
+        drafts = {model: places.model_file(model) for model in left.draft_models}
         check_made_files(left, target, drafts)
         check_chats(left, target, places.root)
     name, request = f"blocks/{block}", asked.block(block)
-    record, fresh = asked.records.measured_once(
-        name, request, lambda: measure_block(left, workplace, target, drafts, places.log_of(block))
-    )
+    measure = partial(measure_block, campaign, left)
+    record, fresh = asked.records.measured_once(name, request, measure)
     asked.records.relink(name, request)
     return summary(left, record) if fresh else "kept, as it was measured before", fresh
 
@@ -46,12 +44,9 @@ def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
     """Time the passes of each model, alone on the machine; return the seconds that it took."""
     asked, deviations, took_s = Asked(campaign), [], 0.0
     for model, passes in campaign.timed_passes.items():
-        name, file = f"pass_times/{model}/r{repeat}", campaign.places.model_file(model)
-        given = passes, campaign.workplace(name), file, log
-        request = asked.passes(model, repeat)
-        timed, _ = asked.records.measured_once(
-            name, request, partial(model_passes.time_passes_of_model, *given)
-        )
+        name, request = f"pass_times/{model}/r{repeat}", asked.passes(model, repeat)
+        measure = partial(model_passes.time_passes_of_model, campaign, name, passes, log)
+        timed, _ = asked.records.measured_once(name, request, measure)
         deviations.append(timed.get("deviation"))
         asked.records.relink(name, request)
         took_s += asked.records.seconds(name, request) or 0.0
@@ -70,10 +65,9 @@ def score_draft(
     blocks = blocks or tuple(campaign.draft_scoring[draft])
     links = {block: asked.records.link(f"blocks/{block}") for block in blocks}
     records = ((campaign.block(block), load_kept(link)[1]) for block, link in links.items())
-    workplace, file = campaign.workplace(name), campaign.places.model_file(draft)
     read, _ = asked.records.measured_once(
         name,
         asked.rereading(draft, blocks),
-        lambda: {"draft": draft} | model_passes.score_texts(records, workplace, file, log),
+        lambda: model_passes.score_texts(campaign, draft, records, log),
     )
     replace_text(campaign.places.folder / f"{name}.json", json.dumps(read) + "\n")

@@ -16,12 +16,13 @@ from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev, variance
 from typing import Any
 
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block, TimedPasses
-from specmoe.engine.identity import Workplace, fact
-from specmoe.engine.job import Job, exclusive_job
-from specmoe.files import info_beside
+from specmoe.engine.identity import fact
+from specmoe.engine.job import Job
 from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.hardware.machine import machine_id
+from specmoe.measure.alone import exclusive_job
 
 BATCH = 32
 # A draft model proposes token by token, after batches of γ + 1.
@@ -84,10 +85,10 @@ def read_timings(text: str) -> dict[str, Any]:
 
 
 def time_passes_of_model(
-    passes: TimedPasses, workplace: Workplace, model: Path, log: Path
+    campaign: LoadedCampaign, name: str, passes: TimedPasses, log: Path
 ) -> dict[str, Any]:
-    """Time the forward passes of a model, again if disturbed, and return their record."""
-    with exclusive_job(workplace, model, log) as job:
+    """Time the forward passes of a model, again if disturbed, and return the record of a name."""
+    with exclusive_job(campaign, name, passes.model, log) as job:
         _logger.info("%s: forward passes are timed; the program logs to %s", passes.model, log)
         return measure_passes(passes, job)
 
@@ -188,9 +189,12 @@ def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Prop
 
 
 def score_texts(
-    records: Iterable[tuple[Block, Mapping[str, Any]]], workplace: Workplace, file: Path, log: Path
+    campaign: LoadedCampaign,
+    draft: str,
+    records: Iterable[tuple[Block, Mapping[str, Any]]],
+    log: Path,
 ) -> dict[str, Any]:
-    """Score the outputs of baselines by a draft model, which is in a file; return the record.
+    """Score the outputs of baselines by a draft model, and return the record.
 
     `records` are those of blocks with a baseline; `log` receives the program's output.
     """
@@ -201,7 +205,7 @@ def score_texts(
     distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
-    with exclusive_job(workplace, file, log) as job:
+    with exclusive_job(campaign, f"agreement/{draft}", draft, log) as job:
         found = score(distinct, block, job)
         moves = [
             widest_move(found[:again], score(distinct[:again], block, job, n_tokens))
@@ -210,8 +214,9 @@ def score_texts(
     of_ids = dict(zip(distinct, found, strict=True))
     kept = ("agrees", "confidence", "lead_nats")
     return {
-        "engine": fact(workplace.engine, "id"),
-        "draft_sha256": fact(info_beside(file), "sha256"),
+        "draft": draft,
+        "engine": campaign.engine_id,
+        "draft_sha256": fact(campaign.places.info(draft), "sha256"),
         "machine": machine_id(),
         "moved_nats": max(moves),
         "texts": [

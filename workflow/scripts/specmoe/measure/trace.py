@@ -6,17 +6,19 @@ trace is shown round by round, in a terminal (`paper/trace.txt.j2`) and on the p
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel
 
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
-from specmoe.engine.job import Job, exclusive_job
+from specmoe.engine.job import Job
 from specmoe.engine.server import Server
 from specmoe.files import ROOT, named_if_damaged, read_record, replace_text
+from specmoe.measure.alone import exclusive_job
 from specmoe.measure.arm import check_length, prompt_ids
 from specmoe.text import fill_template
 
@@ -65,8 +67,7 @@ def decode(
         written += accepted + 1
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(BaseModel, frozen=True):
     """The text that a target writes greedily, and the rounds in which a draft model proposes it."""
 
     version: Literal[5]
@@ -83,8 +84,8 @@ class Recording:
     @property
     def tokens(self) -> tuple[int, ...]:
         """The text's tokens."""
-        given = [(*one.drafted[: one.accepted], one.own) for one in self.rounds]
-        return (self.first, *(token for tokens in given for token in tokens))
+        given = ((*step.drafted[: step.accepted], step.own) for step in self.rounds)
+        return (self.first, *chain.from_iterable(given))
 
     @property
     def drafted(self) -> int:
@@ -114,26 +115,20 @@ class Recording:
         text = self.token_texts[token]
         return visible(text) if text and _REPLACEMENT not in text else f"⟨{token}⟩"
 
-    def to_json(self) -> str:
-        """Return the record as JSON, one value a line."""
-        return TypeAdapter(type(self)).dump_json(self, indent=1).decode() + "\n"
-
     @classmethod
     def read(cls, path: Path) -> Self:
         """Return the record in a file; raises DamagedFileError for another one, or version."""
         with named_if_damaged(path):
-            return TypeAdapter(cls).validate_python(read_record(path))
+            return cls.model_validate(read_record(path))
 
 
 def record_trace(campaign: LoadedCampaign, log: Path) -> None:
     """Decode one prompt with a target, and record the draft tokens of every round."""
     block = campaign.demonstration
     assert block is not None
-    drafts = {model: campaign.places.model_file(model) for model in block.draft_models}
-    workplace, target = campaign.workplace("trace"), campaign.places.model_file(block.target)
-    with exclusive_job(workplace, target, log, drafts) as job:
+    with exclusive_job(campaign, "trace", block.target, log, block.draft_models) as job:
         recording = record(block, job, campaign.config)
-    replace_text(campaign.places.folder / "trace.json", recording.to_json())
+    replace_text(campaign.places.trace_file, recording.model_dump_json(indent=1) + "\n")
 
 
 def show_trace(trace: Path, log: Path) -> None:

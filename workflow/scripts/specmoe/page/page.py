@@ -119,7 +119,7 @@ def write_data(analysis: Analysis, recording: Recording | None, folder: Path) ->
     """
     folder.mkdir(parents=True, exist_ok=True)
     if recording:
-        (folder / "trace.json").write_text(recording.to_json(), encoding="utf-8")
+        replace_text(folder / "trace.json", recording.model_dump_json(indent=1) + "\n")
     for name in data_names(analysis):
         frame: pd.DataFrame = getattr(analysis, name)
         frame.to_parquet(folder / f"{name}.parquet", index=False)
