@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import brentq
 
 from specmoe.analysis.cost_tables import break_even
+from specmoe.analysis.intervals import Estimate
 
 from ..unit.page.test_page import page_of
 from ..unit.paper_analyses import costed, fitted_pairs
@@ -50,7 +51,7 @@ def predicted(pair, held, factor):
     model = scaled(pair, factor).model
     _, tokens, work = model.expected(np.array(held))
     [speedup], without = model.speedups(np.array([tokens]), work[None])
-    return [*model.ratio(speedup, without[:, 0])]
+    return [*Estimate.of_ratio(speedup, float(model.reach(np.log(without[:, 0]))))]
 
 
 def alike(gamma, rate):

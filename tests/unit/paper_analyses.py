@@ -190,7 +190,7 @@ def several_methods() -> Analysis:
     file = {"draft_model": "draft_0.8b"}
     never = {"rounds": 0, "drafted": 0, "accepted": 0}
     never |= {"accepted_per_position": [0] * 4, "drafted_per_position": [0] * 4}
-    never |= {"accepted_lengths": [0] * 5}
+    never |= {"accepted_lengths": [0] * 5, "n_match": 3}
     moe, dense = "moe_q4", "dense_4b"
     return analysis_of(
         [
@@ -201,9 +201,7 @@ def several_methods() -> Analysis:
             *logged_runs(moe, "ngram-simple-n3", "ngram-simple", 4, [55, 55], n_match=3),
             *logged_runs(moe, "ngram-mod-n2", "ngram-mod", 4, [80, 80], n_match=2),
             *logged_runs(dense, "draft_0.8b", "draft-simple", 4, [45, 45], **file),
-            *logged_runs(
-                *(dense, "ngram-simple-n3", "ngram-simple", 4, [49, 49]), **never, n_match=3
-            ),
+            *logged_runs(dense, "ngram-simple-n3", "ngram-simple", 4, [49, 49], **never),
         ]
     )
 

@@ -7,6 +7,7 @@ so those between measured widths are known too.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import product
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -73,17 +74,6 @@ def pass_times(
         for n_tokens in (1, 2, *(gamma + 1 for gamma in GAMMAS[1:]))
     ]
     return pd.DataFrame(rows)
-
-
-def nothing(drafted: int) -> int:
-    """Accept no token."""
-    del drafted
-    return 0
-
-
-def everything(drafted: int) -> int:
-    """Accept every token."""
-    return drafted
 
 
 def by_chance(chance: float, seed: int) -> Callable[[int], int]:
@@ -161,12 +151,10 @@ def forced(
     """
     generator = generator or np.random.default_rng(7)
     rows = [plain("V", target, repeat) for repeat in range(repeats)]
-    for gamma, (share, accept) in product(gammas, ((0.0, nothing), (1.0, everything))):
-        rows += [
-            row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share)
-            | counts(gamma, accept, hybrid=hybrid)
-            for repeat in range(repeats)
-        ]
+    for gamma, share, repeat in product(gammas, (0.0, 1.0), range(repeats)):
+        seen = counts(gamma, partial(mul, int(share)), hybrid=hybrid)
+        forced_row = row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share)
+        rows.append(forced_row | seen)
     drifts = generator.normal(0, drift, repeats) if drift else np.zeros(repeats)
     errors = [
         generator.normal(0, noise) + drifts[one["repeat"]] * (one["draft"] != "none")

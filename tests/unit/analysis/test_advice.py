@@ -19,7 +19,6 @@ from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summ
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.config.load import load
-from specmoe.config.schema import Repeats
 from specmoe.engine.job import computing_flags
 from specmoe.paper.documents import cited
 
@@ -156,9 +155,9 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     assert row["command"] == measuring_line(config, 3, row["more_repeats"])
 
 
-def test_after_minutes_that_ended_it_more_minutes_help(config):
-    minutes = {"minutes": 10.0, "repeats": Repeats(least=1, most=6)}
-    ended = config.model_copy(update={"measurement": config.measurement.model_copy(update=minutes)})
+def test_after_minutes_that_ended_it_more_minutes_help(study, root):
+    study["measurement"] |= {"minutes": 10.0, "repeats": {"least": 1, "most": 6}}
+    ended = load(study | {"statistics": {"session_sd": 0.0}}, root)
     row, _ = advice_of(campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31])), ended)
     repeats = 3 + row["more_repeats"]
     assert row["needs"] == Need.MINUTES
@@ -179,11 +178,10 @@ def of_spread(speedup, sd):
         ((29, 30, 31), Answer.OFF, Answer.OFF),
     ],
 )
-def test_a_session_decides_only_what_no_other_session_may_turn(config, rates, alike, apart):
+def test_a_session_decides_only_what_no_other_session_may_turn(study, root, rates, alike, apart):
     runs = campaign(setting(4, rates))
     for spread, expected in ((0.0, alike), (0.03, apart)):
-        statistics = config.statistics.model_copy(update={"session_sd": spread})
-        of_sessions = config.model_copy(update={"statistics": statistics})
+        of_sessions = load(study | {"statistics": {"session_sd": spread}}, root)
         row, _ = advice_of(runs, of_sessions)
         assert row["answer"] == expected
     needs = Need.DAY if apart == Answer.UNDECIDED else None

@@ -286,12 +286,8 @@ def test_errors_are_of_every_suite_and_of_all():
     [alone] = found.query("basis == 'passes'").to_dict("records")
     assert [alone[name] for name in ("settings", "bias", "inside")] == [1, pytest.approx(-0.5), 0]
     errors = found.query("basis == 'runs'").set_index(["suite", "forced"])
-    assert errors["settings"].to_dict() == {
-        ("B", False): 2,
-        ("G", False): 1,
-        ("V", True): 1,
-        (WHOLE, False): 3,
-    }
+    counts = {("B", False): 2, ("G", False): 1, ("V", True): 1, (WHOLE, False): 3}
+    assert errors["settings"].to_dict() == counts
     whole = errors.loc[(WHOLE, False)]
     assert whole["median"] == pytest.approx(0.1)
     assert whole["worst"] == pytest.approx(0.3)

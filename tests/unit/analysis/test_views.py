@@ -122,13 +122,6 @@ def test_several_draft_models_and_methods_of_different_suites_are_not_compared()
     assert method_settings(analysis_of(rows)).empty
 
 
-def test_what_drafts_is_named_by_its_method_and_what_was_set():
-    named = made.several_methods().drafts.set_index("draft")["label"]
-    assert named["draft_0.8b"] == "Draft 0.8B"
-    assert named["mtp-p0.5"] == "MTP, p ≥ 0.5"
-    assert named["ngram-mod-n2"] == "n-gram pool, n = 2"
-
-
 def test_a_file_is_named_where_a_target_has_several_for_a_method():
     def head(target, file):
         columns = {"draft_model": file}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
+from specmoe.analysis.cost_model import KINDS, Array, CostModel, counts_are_known, counts_of
 from specmoe.analysis.intervals import geometric_mean
 from specmoe.config.block import Outputs
 from specmoe.config.schema import Statistics
@@ -41,11 +41,7 @@ def timed_parts(
     """
     firsts = times.assign(ms=times["first_ms"].fillna(times["ms"]))
     own = _by_repeat(firsts if replays else times, target, Outputs.ALL)
-    nothing = pd.DataFrame(index=own.index, dtype=float)
-    read, drafted = (
-        nothing if draft is None else _by_repeat(some, draft, Outputs.LAST)
-        for some in (firsts, times)
-    )
+    read, drafted = (_by_repeat(some, draft, Outputs.LAST) for some in (firsts, times))
     if own.empty or (draft is not None and read.empty):
         return None
     single = times[times["n_tokens"] == 1].set_index("repeat")
@@ -91,14 +87,12 @@ def _knots(
     gammas: Iterable[Any], timed: Timed, overhead_widths: Iterable[Any]
 ) -> dict[str, tuple[int, ...]]:
     """Return `CostModel.knots`, of which the widths of v and d are those that were timed."""
-    places: dict[str, Iterable[Any]] = {"token": [1], "draft": gammas}
-    places |= {"pass": timed.passes, "catchup": timed.catchup}
-    places |= {"overhead": overhead_widths, "replay": [0]}
-    return {kind: tuple(sorted(map(int, at))) for kind, at in places.items()}
+    places: Any = [1], gammas, timed.passes, timed.catchup, overhead_widths, [0]
+    return {kind: tuple(sorted(map(int, at))) for kind, at in zip(KINDS, places, strict=True)}
 
 
-def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFrame:
-    """Return the milliseconds of a model's passes, by repeat and width."""
+def _by_repeat(times: pd.DataFrame, model: str | None, outputs: Outputs) -> pd.DataFrame:
+    """Return the milliseconds of a model's passes, by repeat and width; none of no model."""
     own = times[(times["model"] == model) & (times["outputs"] == outputs)]
     return own.pivot(index="repeat", columns="n_tokens", values="ms").dropna(axis="columns")
 

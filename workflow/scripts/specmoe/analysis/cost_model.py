@@ -30,7 +30,7 @@ widths, and constant beyond them; nothing is predicted of wider passes than were
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, nan
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,7 +142,7 @@ class CostModel:
     def cost(self, parts: Array) -> Estimate:
         """Return the cost `parts @ costs`; a residual may be below zero."""
         value, reach = float(parts @ self.costs), float(self.reach(self.without @ parts))
-        return Estimate(value) if np.isnan(reach) else Estimate(value, value - reach, value + reach)
+        return Estimate(value, value - reach, value + reach)
 
     def speedups(self, tokens: Any, work: Array) -> tuple[Array, Array]:
         """Return the speedups of so many tokens by their work, and those without each repeat.
@@ -151,14 +151,6 @@ class CostModel:
         """
         value = tokens * self.costs[0] / (work @ self.costs)
         return value, tokens * self.without[:, :1] / (self.without @ work.T)
-
-    def ratio(self, value: float, without: Array) -> Estimate:
-        """Return a speedup, with an interval by its logarithm.
-
-        `without` has the value without each repeat.
-        """
-        reach = float(self.reach(np.log(without)))
-        return Estimate(value, value / exp(reach), value * exp(reach))
 
     def value(self, kind: str, at: float) -> float:
         """Return the cost that `weights` give, in ms."""

@@ -138,7 +138,7 @@ def predictions(
         # Over blocks, as every speedup: a block may lack a pair that the others have.
         measured = mean_speedup(members).estimate(statistics.confidence)
         mean = math.exp(mean_speedup(members, "predicted").log)
-        predicted = model.ratio(mean, np.exp(np.log(without).mean(axis=1)))
+        predicted = Estimate.of_ratio(mean, float(model.reach(np.log(without).mean(axis=1))))
         rate = float(members["accepted"].sum() / members["drafted"].sum())
         places = ("draft", gamma), ("pass", gamma + 1)
         drafting, passing = (model.value(*place) / model.costs[0] for place in places)

@@ -89,8 +89,7 @@ def find_ends(these: Mean, others: Mean, confidence: float, choice: int, session
     `these` and `others` are on these prompts and on prompts like these.
     """
     kinds = (these, choice), (others, choice), (these, 1)
-    found = [mean.interval(confidence, among, session) for mean, among in kinds]
-    return Ends(*chain(*found))
+    return Ends(*chain(*(mean.interval(confidence, among, session) for mean, among in kinds)))
 
 
 def find_answer(ends: Ends) -> np.ndarray:

@@ -7,7 +7,7 @@ estimated from the campaign's own settings of such pairs and from those of shipp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp, hypot, isnan, log
+from math import hypot, isnan, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,6 @@ class Pair(NamedTuple):
     """The scored outputs of a suite's runs with a draft model, and the costs of rounds."""
 
     texts: Sequence[tuple[DraftScores, int]]  # with the most tokens of a run
-    replays: bool  # whether the target replays rounds
     model: CostModel
     # How far the logarithm of speedup may be off, as a deviation; 0 where costs are fitted to runs.
     error: float
@@ -39,20 +38,20 @@ class Pair(NamedTuple):
 
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
-        played = [steps_from_agreement(one, gamma, most, self.replays) for one, most in self.texts]
-        tokens = np.array([len(text.agrees) - 1.0 for text, _ in self.texts])
-        work = np.array([self.model.played(steps, gamma) for steps in played])
-        speedups, without = self.model.speedups(tokens, work)
-        value = geometric_mean(speedups)
-        reach = float(self.model.reach(np.log(without).mean(axis=1)))
+        model, texts = self.model, self.texts
+        played = [steps_from_agreement(text, gamma, most, model.replays) for text, most in texts]
+        tokens = np.array([len(text.agrees) - 1.0 for text, _ in texts])
+        work = np.array([model.played(steps, gamma) for steps in played])
+        speedups, without = model.speedups(tokens, work)
+        reach = float(model.reach(np.log(without).mean(axis=1)))
         if self.error:
             # Single steps do not err.
             single = np.array([sum(not one.rounds for one in steps) for steps in played])
             share = float(1 - (single * speedups / tokens).mean())
             more = hypot(self.error, self.noise) * share
-            more *= student_quantile(MANY, self.model.confidence)
+            more *= student_quantile(MANY, model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
-        return Estimate(value, value / exp(reach), value * exp(reach)).columns("predicted")
+        return Estimate.of_ratio(geometric_mean(speedups), reach).columns("predicted")
 
 
 def gamma_curves(
@@ -130,7 +129,7 @@ def scored_pair(
     if not texts:
         return None
     if known:
-        return Pair([*texts.values()], replays, known, 0.0, 0.0)
+        return Pair([*texts.values()], known, 0.0, 0.0)
     engine, target = baselines.iloc[0][["engine", "target"]]
     times = pass_times[pass_times["engine"] == engine]
     token_ms = 1000 / geometric_mean(baselines["tokens_per_second"])
@@ -138,10 +137,10 @@ def scored_pair(
     if not timed or not (model := timed_costs(timed, statistics, replays=replays)):
         return None
     if model.degrees:
-        return Pair([*texts.values()], replays, model, prior("predictions").value, 0.0)
+        return Pair([*texts.values()], model, prior("predictions").value, 0.0)
     # Of passes over several tokens, in those over one: the noise of both. And how far the machine's
     # speed was another one when the server wrote the texts.
     errors = times.groupby("model")["error"].mean().fillna(0.0)
     moved = log(token_ms / model.costs[0])
     noise = hypot(errors[target], errors[target], errors[draft], moved)
-    return Pair([*texts.values()], replays, model, prior("predictions", "once").value, noise)
+    return Pair([*texts.values()], model, prior("predictions", "once").value, noise)

@@ -39,6 +39,11 @@ class Estimate(NamedTuple):
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
 
     @classmethod
+    def of_ratio(cls, value: float, reach: float) -> Self:
+        """Return a ratio whose logarithm is known to within `reach`."""
+        return cls(value, value / math.exp(reach), value * math.exp(reach))
+
+    @classmethod
     def exact(cls, value: float) -> Self:
         """Return a number that is known without error."""
         return cls(value, value, value)
@@ -181,12 +186,11 @@ class Stratum(NamedTuple):
         rest = rest + logs.mean(axis=(-1, -2), keepdims=True)
         degrees = (blocks - 1) * (prompts - 1)
         square = (rest**2).sum(axis=(-1, -2)) / max(degrees, 1)
-        times = np.arange(blocks) if at is None else np.asarray(at)
-        kinds = np.asarray(kinds)
-        return cls(logs.mean(axis=-1), logs.mean(axis=-2), square, degrees, times, kinds)
+        at, kinds = np.arange(blocks) if at is None else np.asarray(at), np.asarray(kinds)
+        return cls(logs.mean(axis=-1), logs.mean(axis=-2), square, degrees, at, kinds)
 
     @classmethod
-    def fitted(cls, sums: np.ndarray, counts: np.ndarray, at: Any, kinds: Any = ()) -> Self:
+    def fitted(cls, sums: np.ndarray, counts: np.ndarray, at: Any, kinds: Any) -> Self:
         """Return the same of sums and counts by block and prompt, some of which lack.
 
         Where a block lacks a pair that others have, its mean would be that of easier or harder
@@ -196,8 +200,7 @@ class Stratum(NamedTuple):
         if (counts == counts.flat[0]).all():
             return cls.complete(sums / counts, at, kinds)
         blocks, prompts, square, degrees = additive_model(sums, counts)
-        full = blocks + prompts.mean(), prompts + blocks.mean()
-        return cls(*full, square, degrees, np.asarray(at), np.asarray(kinds))
+        return cls(blocks + prompts.mean(), prompts + blocks.mean(), square, degrees, at, kinds)
 
 
 def additive_model(

@@ -191,10 +191,9 @@ def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFr
         rates = members["tokens_per_second"]
         # Of logarithms, so that it stays above 0, and blocks are compared on the same prompts.
         mean = intervals.mean_speedup(members, "tokens_per_second")
-        share = np.exp(mean.reach(statistics.confidence))
-        estimate = intervals.Estimate(rates.mean(), rates.mean() / share, rates.mean() * share)
+        reach = mean.reach(statistics.confidence)
         yield {
-            **estimate.columns("tokens_per_second"),
+            **intervals.Estimate.of_ratio(rates.mean(), reach).columns("tokens_per_second"),
             "tokens_per_second_sd": rates.std(),
             "prompt_tokens_per_second": (members["n_prompt"] / members["prompt_ms"] * 1000).mean(),
             "runs": len(members),

@@ -1,6 +1,7 @@
 """The templates of an analysis, for paper, page and terminal, and what they print."""
 
 from collections.abc import Callable, Mapping
+from inspect import getmembers, isfunction
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,9 @@ def analysis_templates(
 ) -> jinja2.Environment:
     """Return `text.templates_in` with what templates of an analysis use."""
     env = templates_in(folder, printed, **syntax)
-    numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
-    texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
-    rows = ("reported_pairs", "study_commands", "study_rounds")
-    for module, names in ((number_text, (*numbers, *texts)), (views, rows)):
-        env.filters.update({name: getattr(module, name) for name in names})
-    env.filters.update(machine_of=machine_of, records=records)
+    env.filters.update(getmembers(number_text, isfunction))
+    of_analysis = views.reported_pairs, views.study_commands, views.study_rounds
+    env.filters.update({one.__name__: one for one in (machine_of, records, *of_analysis)})
     env.tests["known"] = pd.notna
     return env
 

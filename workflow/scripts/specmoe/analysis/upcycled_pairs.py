@@ -68,10 +68,8 @@ def _compared(pairs: pd.DataFrame) -> dict[str, object]:
     known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
     same = [*map(np.array_equal, known["tokens"], known["dense_tokens"])]
     forced = pairs["forced_acceptance"].notna().any()
-    first = pairs.iloc[0]
     return {
-        "method": first["method"],
-        "draft_model": first["draft_model"],
+        **pairs.iloc[0][["method", "draft_model"]],
         "gammas": ", ".join(map(str, sorted(pairs["gamma"].unique()))),
         "prompts": pairs["prompt"].nunique(),
         "pairs": len(pairs),

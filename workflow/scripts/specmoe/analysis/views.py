@@ -228,8 +228,7 @@ def beside_others(analysis: Analysis) -> Record:
     rows = analysis.baselines_beside
     if rows.empty:
         return {}
-    failed = int(rows["failed"].sum())
-    counts = {"settings": len(rows), "failed": failed, "tolerance": TOLERANCE}
+    counts = {"settings": len(rows), "failed": int(rows["failed"].sum()), "tolerance": TOLERANCE}
     return counts | {"ratios": ends(rows["ratio"])}
 
 
