@@ -5,18 +5,23 @@ and the bandwidth of 800 GB/s in 117 rows if a pass reads 8 experts a layer, in 
 many as its tokens visit in expectation.
 """
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Evidence
 from specmoe.audit.limits import LIMITS
+from specmoe.campaign.gate import load_campaign
 from specmoe.plan.estimate import size_of
 from specmoe.runs.schema import read_runs
+from specmoe.study.study_rows import import_study_rows
 
-from ..published_study import campaign_of_study, needs_csv
+from ...conftest import merge
+from ..published_study import CSV, ROOT, needs_csv
 
 BANDWIDTH = 800e9  # of an Apple M2 Ultra, by its maker
 EXACT = replace(LIMITS, time_tolerance=0)
@@ -27,8 +32,13 @@ pytestmark = needs_csv
 @pytest.fixture(scope="module")
 def given(_study, tmp_path_factory):
     """The evidence of the study's rows, and how to gather it with other sizes or limits."""
-    campaign = campaign_of_study(_study, tmp_path_factory.mktemp("study"))
-    config, runs = campaign.config, read_runs(campaign.places.data / "runs.parquet")
+    overlay = yaml.safe_load((ROOT / "config/atomgradient.yaml").read_text())
+    folder = tmp_path_factory.mktemp("study")
+    campaign = load_campaign(merge(deepcopy(_study), overlay), ROOT, folder)
+    config, data = campaign.config, campaign.places.data
+    data.mkdir(parents=True)
+    import_study_rows(campaign, CSV, config.machine.model_dump(exclude_none=True))
+    runs = read_runs(data / "runs.parquet")
     sizes = {model: size_of(model, config, {}, {}) for model in config.models}
     return lambda limits, **more: Evidence(
         runs, sizes | more, BANDWIDTH, config.audit, limits=limits

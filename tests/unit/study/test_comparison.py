@@ -15,15 +15,8 @@ from specmoe.errors import ConfigError
 from specmoe.study.headline import with_study_names
 from specmoe.study.printed_numbers import compare_printed, read_reported, recompute
 
-from ..paper_analyses import (
-    MODELS,
-    analysis_of,
-    baseline_runs,
-    full,
-    named,
-    speculative_runs,
-    without_drafts,
-)
+from .. import paper_analyses as made
+from ..paper_analyses import full, named
 from ..published_study import CSV, ROOT, needs_csv
 
 REPORTED = read_reported(ROOT / "resources/reported")
@@ -53,14 +46,16 @@ def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
 
 def test_a_models_id_becomes_the_studys_name_of_it_as_a_target_or_as_a_draft_model():
     names = {"moe_q4": "moe", "dense_2b": "small", "draft_2b": "small"}
-    rows = [*baseline_runs(["moe", "small"], ["code", "passage-64"], 2)]
-    rows += speculative_runs("moe_speculative", "moe", "small", 4, [60, 60])
-    models = pd.DataFrame([{"model": "moe"}, {"model": "small"}]).merge(MODELS, "left", "model")
+    rows = [*made.baseline_runs(["moe", "small"], ["code", "passage-64"], 2)]
+    rows += made.speculative_runs("moe_speculative", "moe", "small", 4, [60, 60])
+    models = pd.DataFrame([{"model": "moe"}, {"model": "small"}]).merge(
+        made.MODELS, "left", "model"
+    )
     models["label"] = ["Small MoE", "Small"]
-    made = replace(analysis_of(rows), models=models)
-    campaign = made.campaign.assign(study_names=json.dumps(names))
+    analysis = replace(made.analysis_of(rows), models=models)
+    campaign = analysis.campaign.assign(study_names=json.dumps(names))
     timed = pd.DataFrame([dict.fromkeys(TABLES["pass_times"].columns) | {"model": "moe"}])
-    found = with_study_names(replace(made, campaign=campaign, pass_times=timed))
+    found = with_study_names(replace(analysis, campaign=campaign, pass_times=timed))
     assert found.settings[["target", "draft"]].to_numpy().tolist() == [["moe_q4", "draft_2b"]]
     assert found.pass_times[["model", "label"]].to_numpy().tolist() == [["moe_q4", "Small MoE"]]
     assert set(found.baselines["target"]) == {"moe_q4", "dense_2b"}
@@ -90,7 +85,7 @@ def test_where_the_studys_own_suites_are_measured_their_numbers_count():
 def test_no_curve_is_not_a_count_of_rising_ones():
     curves = "speedup curves that rise with gamma"
     assert recompute(full())[curves] == 1  # of the MoE; its other draft has a single γ
-    assert isnan(recompute(without_drafts())[curves])
+    assert isnan(recompute(made.without_drafts())[curves])
 
 
 def test_what_drafts_without_a_model_is_none_of_the_studys_numbers():

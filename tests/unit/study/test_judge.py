@@ -315,6 +315,11 @@ def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_flags():
     assert (row["verdict"], row["flagged"], row["runs"]) == (SUPPORTED, 1, 4)
 
 
+def between(low, high):
+    """Return a comparison whose margin has this interval."""
+    return Comparison(Estimate((low + high) / 2, low, high), "", ())
+
+
 @pytest.mark.parametrize(
     ("some", "margins", "verdict"),
     [
@@ -328,10 +333,7 @@ def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_flags():
     ],
 )
 def test_a_claim_needs_all_of_its_comparisons_or_some(some, margins, verdict):
-    comparisons = [
-        Comparison(Estimate((low + high) / 2, low, high), "", ()) for low, high in margins
-    ]
-    found, _ = conclude(comparisons, 0.95, 1000, some=some)
+    found, _ = conclude([between(*ends) for ends in margins], 0.95, 1000, some=some)
     assert found == verdict
 
 
@@ -342,11 +344,7 @@ def test_luck_decides_a_claim_no_oftener_than_its_level_says(some):
     # Every number is at its bound, so the claim is neither true nor false by a margin.
     drawn = rng.standard_t(degrees, (4000, numbers))
     verdicts = [
-        conclude(
-            [Comparison(Estimate(t, t - reach, t + reach), "", ()) for t in row],
-            *(0.95, degrees),
-            some=some,
-        )[0]
+        conclude([between(t - reach, t + reach) for t in row], 0.95, degrees, some=some)[0]
         for row in drawn
     ]
     for verdict in (SUPPORTED, CONTRADICTED):

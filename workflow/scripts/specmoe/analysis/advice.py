@@ -32,7 +32,7 @@ from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Record, records
 from specmoe.analysis.summaries import SETTING, is_idle, is_no_control, key_of, summarise, usual
 from specmoe.audit.checks import flagged_runs
-from specmoe.audit.evidence import CheckVerdict, Level
+from specmoe.audit.evidence import CheckVerdict
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import ARM_COLUMNS, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import Backend
@@ -139,11 +139,11 @@ def _marked(pairs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
     A setting may lack some prompts of that prompt_set, as the machine was disturbed, a run failed
     or the minutes ended.
     """
-    telling = audit[~audit["check"].isin(_HARMLESS)]
+    failed = flagged_runs(audit[~audit["check"].isin(_HARMLESS)])
     runs, prompts = pairs[["run", "baseline"]], pairs.groupby(["suite", "target"])["prompt"]
     return pairs.assign(
-        flagged=runs.isin(flagged_runs(telling)).any(axis="columns"),
-        impossible=runs.isin(flagged_runs(telling, Level.IMPOSSIBLE)).any(axis="columns"),
+        flagged=runs.isin({*failed["flagged"].dropna()}).any(axis="columns"),
+        impossible=runs.isin({*failed["impossible"].dropna()}).any(axis="columns"),
         prompt_set=prompts.transform(lambda ids: ", ".join(sorted({*ids}))),
     )
 

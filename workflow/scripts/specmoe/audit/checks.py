@@ -81,31 +81,22 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"gamma": "Int64"})
 
 
-def flagged_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
-    """Return the runs of `audit_runs`'s frame that fail a check, of a level or of any."""
-    failed = audit["verdict"] == CheckVerdict.FAIL
-    if level is not None:
-        failed &= audit["level"] == level
-    return set(audit.loc[failed, "run"])
+def flagged_runs(audit: pd.DataFrame) -> pd.DataFrame:
+    """Return the run of each row: in `flagged` if it fails there, in `impossible` by that level."""
+    failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
+    broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
+    return pd.DataFrame({"runs": audit["run"], "flagged": failed, "impossible": broken})
 
 
 def count_flagged(audit: pd.DataFrame) -> pd.DataFrame:
     """Return the table `flagged` of the analysis, of `audit_runs`'s frame."""
-    failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
     keys = [*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"]
-    broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
-    marked = audit.assign(runs=audit["run"], flagged=failed, impossible=broken).groupby(keys)
-    return marked[["runs", "flagged", "impossible"]].nunique().reset_index()
+    return flagged_runs(audit).groupby([audit[key] for key in keys]).nunique().reset_index()
 
 
 def _counts(audit: pd.DataFrame) -> dict[str, Any]:
-    flagged, impossible = flagged_runs(audit), flagged_runs(audit, Level.IMPOSSIBLE)
-    counts: dict[str, Any] = {
-        "runs": audit["run"].nunique(),
-        "flagged": len(flagged),
-        "impossible": len(impossible),
-        "suspicious": len(flagged - impossible),
-    }
+    counts: dict[Any, Any] = flagged_runs(audit).nunique().to_dict()
+    counts["suspicious"] = counts["flagged"] - counts["impossible"]
     for name, members in audit.groupby("check", sort=False):
         for word, verdict in _COUNTED.items():
             counts[f"{name}_{word}"] = int((members["verdict"] == verdict).sum())

@@ -15,7 +15,6 @@ from specmoe.figures import parts
 from specmoe.figures.style import Look, short, target_looks
 
 N_TOKENS_LABEL = "tokens per forward pass"
-_REQUIRED_HEIGHT_IN = 2.8
 
 _LABELS = {
     "ms": "time of a pass (ms)",
@@ -153,22 +152,21 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     """
     settings = analysis.break_even
     looks = target_looks(settings)
+    solid = {series: look._replace(line="-") for series, look in looks.items()}
     beside: Any = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        look = looks[members["series"].iloc[0]]
         line = members.drop_duplicates("gamma")
         # Where possibly no rate pays, the interval is open above.
         top = line["break_even_high"].fillna(1.0).where(line["break_even_low"].notna())
         line = line.assign(break_even_high=top)
-        parts.draw(axes, line, "gamma", "break_even", look._replace(line="-"))
+        parts.draw_series(axes, line, "gamma", "break_even", solid)
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
         # A suite that forces acceptance has several rates at each γ.
-        curves, dotted = ["suite", "forced_acceptance"], look._replace(line=":")
-        measured = members.dropna(subset="suite")
+        curves, measured = ["suite", "forced_acceptance"], members.dropna(subset="suite")
         for (suite, _), of_curve in measured.groupby(curves, sort=False, dropna=False):
-            parts.draw(axes, of_curve, "gamma", "acceptance_rate", dotted, hollow=True)
+            parts.draw_series(axes, of_curve, "gamma", "acceptance_rate", looks, hollow=True)
             last = of_curve[["gamma", "acceptance_rate"]].iloc[-1]
             axes.annotate(str(suite), tuple(last), **beside)
         parts.powers_of_two(axes, settings["gamma"])
@@ -197,7 +195,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         return None
     seconds = times[["required_ms", "decode_ms"]].astype(float) / 1000
     series = times["campaign"] + " " + times["family"]
-    figure, [axes] = parts.make_panels(1, row_in=_REQUIRED_HEIGHT_IN)
+    figure, [axes] = parts.make_panels(1, row_in=2.8)
     diagonal = (seconds.min().min() / 1.3, seconds.max().max() * 1.3)
     axes.set(xscale="log", yscale="log", xlim=diagonal, ylim=diagonal)
     for axis in (axes.xaxis, axes.yaxis):

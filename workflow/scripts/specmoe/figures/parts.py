@@ -90,42 +90,6 @@ def make_panels(
     return figure, [*panels[:count]]
 
 
-def draw(
-    axes: Axes,
-    settings: pd.DataFrame,
-    x: str,
-    column: str,
-    look: Look,
-    *,
-    dodge: float = 0,
-    hollow: bool = False,
-) -> None:
-    """Draw a column of settings as a line, shifted sideways by `dodge` points.
-
-    Its intervals are from `<column>_low` to `<column>_high`, where there are such.
-    """
-    ends = [end if end in settings else column for end in (f"{column}_low", f"{column}_high")]
-    shown = settings[[x, column, *ends]].to_numpy(float, na_value=nan)
-    at, values, lows, highs = shown.T
-    known = values[np.isfinite(values)]
-    figure: Any = axes.figure
-    axes.errorbar(
-        at,
-        values,
-        # Blocks that agree to the last digit give ends a rounding error beyond the value.
-        yerr=[(values - lows).clip(min=0), (highs - values).clip(min=0)],
-        capsize=2,
-        elinewidth=0.8,
-        transform=axes.transData + ScaledTranslation(dodge / 72, 0, figure.dpi_scale_trans),
-        **line_style(look, hollow=hollow),
-    )
-    if known.size:
-        # Matplotlib ignores a shifted line when it chooses the limits of the axes.
-        reach = shown[:, 1:].clip(known.min() / FURTHEST, known.max() * FURTHEST)
-        axes.update_datalim(np.column_stack([np.repeat(at, 3), reach.ravel()]))
-        axes.autoscale_view()
-
-
 def draw_series(
     axes: Axes,
     settings: pd.DataFrame,
@@ -136,13 +100,35 @@ def draw_series(
     by: str = "series",
     hollow: bool = False,
 ) -> None:
-    """Draw the settings of each `by` as a line with intervals, side by side; dotted if hollow."""
+    """Draw a column of the settings of each `by` as a line, side by side; dotted if hollow.
+
+    Its intervals are from `<column>_low` to `<column>_high`, where there are such.
+    """
+    ends = [end if end in settings else column for end in (f"{column}_low", f"{column}_high")]
     lines = list(settings.groupby(by, sort=False))
     step = min(_DODGE_PT, _SPREAD_PT / max(len(lines), 1))
+    figure: Any = axes.figure
     for place, (series, members) in enumerate(lines):
         look = looks[str(series)]._replace(line=":") if hollow else looks[str(series)]
         dodge = step * (place - (len(lines) - 1) / 2)
-        draw(axes, members, x, column, look, dodge=dodge, hollow=hollow)
+        shown = members[[x, column, *ends]].to_numpy(float, na_value=nan)
+        at, values, lows, highs = shown.T
+        axes.errorbar(
+            at,
+            values,
+            # Blocks that agree to the last digit give ends a rounding error beyond the value.
+            yerr=[(values - lows).clip(min=0), (highs - values).clip(min=0)],
+            capsize=2,
+            elinewidth=0.8,
+            transform=axes.transData + ScaledTranslation(dodge / 72, 0, figure.dpi_scale_trans),
+            **line_style(look, hollow=hollow),
+        )
+        known = values[np.isfinite(values)]
+        if known.size:
+            # Matplotlib ignores a shifted line when it chooses the limits of the axes.
+            reach = shown[:, 1:].clip(known.min() / FURTHEST, known.max() * FURTHEST)
+            axes.update_datalim(np.column_stack([np.repeat(at, 3), reach.ravel()]))
+            axes.autoscale_view()
 
 
 def line_style(look: Look, *, hollow: bool = False) -> dict[str, Any]:

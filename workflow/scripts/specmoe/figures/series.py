@@ -23,7 +23,6 @@ _OF_PROTOCOLS = {
 _OTHER_LABEL = "speed of the other baselines (tok/s)"
 _GREY = Look("#444444", "o", "none")
 _LINE = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="the line through all blocks")
-_ROW_HEIGHT_IN = 1.7
 # The axes are linear below these, so that they can show zero.
 _LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
 
@@ -124,7 +123,7 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     looks = looks_of(settings["measured_by"].unique())
     columns = len(_OF_PROTOCOLS)
     figure, panels = parts.make_panels(
-        columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, share="col"
+        columns * len(rows), columns, around_in=0.7, row_in=1.7, share="col"
     )
     most = max(float(settings["decode_failures"].max()), _LEAST_FAILURES)
     for axes, (members, column) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
@@ -154,12 +153,13 @@ def plot_state(analysis: Analysis) -> Figure | None:
     """
     quarters = analysis.state
     looks = target_looks(quarters.assign(series=quarters["target"]))
+    marks = {target: look._replace(line="none") for target, look in looks.items()}
     other = "other_tokens_per_second"
 
-    def draw_panel(axes: Axes, own: pd.DataFrame) -> None:
-        look = looks[str(own["target"].iloc[0])]
-        parts.draw(axes, own, other, "speedup", look._replace(line="none"))
-        axes.plot(own[other], own["expected"], color=look.colour, linewidth=0.8)
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
+        parts.draw_series(axes, members, other, "speedup", marks, by="target")
+        colour = looks[str(members["target"].iloc[0])].colour
+        axes.plot(members[other], members["expected"], color=colour, linewidth=0.8)
 
     groups, labels = quarters.groupby("target_rank"), (_OTHER_LABEL, parts.SPEEDUP_LABEL)
     handles = [parts.handle(_GREY, "a quarter of the blocks"), _LINE]

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import cycle
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -132,13 +131,12 @@ def _rows(
 
 def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = False) -> None:
     """Draw the speedup of a setting with its interval, which may go on beyond the edge."""
-    value, *ends = (row[f"speedup{end}"] for end in ("", "_low", "_high"))
-    known = all(isfinite(end) for end in ends)
+    value, low, high = (row[f"speedup{end}"] for end in ("", "_low", "_high"))
     axes.errorbar(
         [value],
         [place],
         # Blocks that agree to the last digit give ends a rounding error beyond the value.
-        xerr=[[max(value - ends[0], 0)], [max(ends[1] - value, 0)]] if known else None,
+        xerr=[[max(value - low, 0)], [max(high - value, 0)]],
         markersize=4,
         elinewidth=0.8,
         capsize=1.5,
