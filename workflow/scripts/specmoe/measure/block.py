@@ -16,13 +16,11 @@ from specmoe.config.block import Arm, Block, Protocol, Schedule
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job, log_of_job
 from specmoe.engine.responses import tokens_per_second
-from specmoe.files import info_beside
 from specmoe.hardware.disturbance import Budget, busiest, snapshot
 from specmoe.hardware.machine import machine_id, memory_needed
 from specmoe.measure import study_commands
 from specmoe.measure.arm import LiveArm, RunRecord, Turn, serve_alone
 from specmoe.measure.load import serve_at_once
-from specmoe.models.info import load_info, require_template
 from specmoe.text import counted
 
 _logger = logging.getLogger(__name__)
@@ -36,8 +34,6 @@ def measure_block(
     `target` and `drafts`, by model, are what its arms load; `log` receives a line for every run,
     and each arm's server has a log beside it.
     """
-    if block.sends_chats:
-        require_template(load_info(info_beside(target)), target, block.suite)
     given = workplace, target, log.with_suffix(".server.log"), drafts
     with log_of_job(log), exclusive_job(*given) as job:
         _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))

@@ -120,14 +120,18 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
         told = json.loads(options.get("--chat-template-kwargs", "{}"))
         with_tools = any("tools" in chat for chat in chats.values())
         source = chats and _source(options, target, with_tools=with_tools)
-        if not source:
-            return
-        with stopped_at(monotonic() + _MOST_S):
-            if clock := _clock(source, told):
-                found[clock] = []
-            for place, chat in chats.items():
-                if said := _fault(compiled(source), told, chat):
-                    found.setdefault(said, []).append(place)
+        if source is None:
+            # llama-server would write chats in a format of its own choice and not say so.
+            missing = f"is missing: {target} has none, and a workload of suite {block.suite} needs"
+            way = "one; give the workload `template: raw`, or name a file that has one, or"
+            found[f"{missing} {way} {_OTHER}", True] = []
+        elif source:
+            with stopped_at(monotonic() + _MOST_S):
+                if clock := _clock(source, told):
+                    found[clock] = []
+                for place, chat in chats.items():
+                    if said := _fault(compiled(source), told, chat):
+                        found.setdefault(said, []).append(place)
     except Exception as error:  # a template may do anything
         found[f"is not looked at ({type(error).__name__}: {one_line(error)})", False] = []
     for (words, is_error), places in found.items():
@@ -136,15 +140,16 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
         yield f"{where}the chat template of {block.target} {words}", is_error
 
 
-def _source(options: dict[str, str], target: Path | None, *, with_tools: bool) -> str:
-    """Return the template that llama-server uses; empty if it is not known."""
+def _source(options: dict[str, str], target: Path | None, *, with_tools: bool) -> str | None:
+    """Return the template that llama-server uses; empty if it is not known, None without one."""
     if file := options.get("--chat-template-file"):
         return Path(file).read_text("utf-8")
     if target is None or "--chat-template" in options:
         return options.get("--chat-template", "")
     header = read_header(target)
-    key = "tokenizer.chat_template" + ".tool_use" * with_tools
-    return header.text(key, header.chat_template or b"")
+    if (template := header.chat_template) is None:
+        return None
+    return header.text("tokenizer.chat_template" + ".tool_use" * with_tools, template)
 
 
 def _clock(source: str, told: Chat) -> Said | None:
