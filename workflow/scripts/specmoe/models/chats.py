@@ -110,12 +110,12 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
     It is that of the target's file, None if that is not here yet, or of the engine's options.
     """
     chats = {
-        place_of(root / one.file, one.line): read_chat(root / one.file, one.line, how)
-        for one in sorted(block.prompts, key=lambda one: (one.file, one.line or 0))
-        if (how := block.sending_of(one)).template == Template.CHAT
+        place_of(root / prompt.file, prompt.line): read_chat(root / prompt.file, prompt.line, how)
+        for prompt in sorted(block.prompts, key=lambda prompt: (prompt.file, prompt.line or 0))
+        if (how := block.sending_of(prompt)).template == Template.CHAT
     }
     options = {flag.replace("_", "-"): value for flag, value in pairwise(block.engine_args)}
-    found: dict[Said, list[str]] = {}
+    said: dict[Said, list[str]] = {}  # with the places of the chats of which it is to be said
     try:
         told = json.loads(options.get("--chat-template-kwargs", "{}"))
         with_tools = any("tools" in chat for chat in chats.values())
@@ -124,17 +124,17 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
             # llama-server would write chats in a format of its own choice and not say so.
             missing = f"is missing: {target} has none, and a workload of suite {block.suite} needs"
             way = "one; give the workload `template: raw`, or name a file that has one, or"
-            found[f"{missing} {way} {_OTHER}", True] = []
+            said[f"{missing} {way} {_OTHER}", True] = []
         elif source:
             with stopped_at(monotonic() + _MOST_S):
                 if clock := _clock(source, told):
-                    found[clock] = []
+                    said[clock] = []
                 for place, chat in chats.items():
-                    if said := _fault(compiled(source), told, chat):
-                        found.setdefault(said, []).append(place)
+                    if fault := _fault(compiled(source), told, chat):
+                        said.setdefault(fault, []).append(place)
     except Exception as error:  # a template may do anything
-        found[f"is not looked at ({type(error).__name__}: {one_line(error)})", False] = []
-    for (words, is_error), places in found.items():
+        said[f"is not looked at ({type(error).__name__}: {one_line(error)})", False] = []
+    for (words, is_error), places in said.items():
         more = f" and {len(places) - 1} more" if places[1:] else ""
         where = f"{places[0]}{more}: " if places else ""
         yield f"{where}the chat template of {block.target} {words}", is_error

@@ -60,7 +60,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
     for (name, _), arm in drafters.items():
         drafting = arm.model_of(name)
-        pair = [near for one in (name, drafting) if one and (near := _near(config, one, known))]
+        pair = [near for side in (name, drafting) if side and (near := _near(config, side, known))]
         if arm.method and len(pair) > 1:
             (target, verifies), (draft, drafts) = pair
             digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
