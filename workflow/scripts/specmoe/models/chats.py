@@ -32,7 +32,7 @@ _NOW: Final = datetime(2026, 1, 20, 9, 30)
 _MOST_S: Final = 60.0  # for all chats of a target; each takes thousandths of a second
 _OTHER: Final = "`engine_args: [--chat-template-file, FILE]` names another template"
 _DATE: Final = """`engine_args: [--chat-template-kwargs, '{"date_string": "1 Jan"}']` sets it"""
-_USER: Final = {"messages": [{"role": "user", "content": "?!"}]}
+ASKED: Final = {"messages": [{"role": "user", "content": "?!"}]}
 
 
 class _RefusedError(Exception):
@@ -155,7 +155,7 @@ def _source(options: dict[str, str], target: Path | None, *, with_tools: bool) -
 def _clock(source: str, told: Chat) -> Said | None:
     """Return what is to be said of a template that writes the time or the date."""
     times = (_NOW, _NOW + timedelta(seconds=61), _NOW + timedelta(days=40))
-    now, soon, later = (written(compiled(source, time), told | _USER) for time in times)
+    now, soon, later = (written(compiled(source, time), told | ASKED) for time in times)
     if now != soon:
         return f"writes the time, so no prompt is sent twice; {_OTHER}", True
     way = _DATE if "date_string" in source else _OTHER
@@ -169,7 +169,7 @@ def _fault(template: jinja2.Template, told: Chat, chat: Chat) -> Said | None:
     except _RefusedError as error:
         return f"refuses the chat: {error}; mend it, or {_OTHER}", True
     # What is before what a user says, as `<|im_start|>user`.
-    *_, markup = written(template, told | _USER).partition("?!")[0].split() or [""]
+    *_, markup = written(template, told | ASKED).partition("?!")[0].split() or [""]
     if {"<", "["} & set(markup) and any(markup in str(one["content"]) for one in chat["messages"]):
         return f"writes {markup} before a text that has it; give `template: raw`", False
     if "tools" in chat and text == written(template, told | chat | {"tools": []}):

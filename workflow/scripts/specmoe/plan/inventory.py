@@ -166,17 +166,15 @@ def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
     known, places = Known(), campaign.places
     targets = {block.target for block in campaign.blocks.values()}
     for name, file in model_files(places).items():
-        entry, family = places.config.models[name], places.config.family(name)
-        if isinstance(entry, PathModel):
+        if isinstance(entry := places.config.models[name], PathModel):
             with _collecting(errors):
-                own = Path(entry.path)
-                require_files(own)
-                info = read_info(own)
-                known[name] = own, info
-                if family:
-                    check_family(info, family, own)
-        elif found := info_here(file, places.info(name)):
-            known[name] = file, found
+                given = Path(entry.path)
+                require_files(given)
+                known[name] = given, read_info(given)
+                if family := places.config.family(name):
+                    check_family(known[name][1], family, given)
+        elif info := info_here(file, places.info(name)):
+            known[name] = file, info
         if name in known and name in targets:
             with _collecting(errors):
                 check_target(known[name][0])
