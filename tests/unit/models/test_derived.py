@@ -25,12 +25,6 @@ from ...splitting import finish, split_model
 
 
 @pytest.fixture
-def made(tmp_path):
-    """Upcycle a dense model, and return the file."""
-    return lambda source, **keys: write_moe(source, tmp_path / "moe.gguf", **keys)
-
-
-@pytest.fixture
 def dense(tmp_path: Path) -> Path:
     return write_dense(tmp_path / "dense.gguf")
 
@@ -40,9 +34,9 @@ def tensors_of(path):
 
 
 @pytest.mark.parametrize("kind", [GGMLQuantizationType.Q8_0, GGMLQuantizationType.F16])
-def test_every_expert_has_the_bytes_of_the_dense_block(tmp_path, made, kind):
+def test_every_expert_has_the_bytes_of_the_dense_block(tmp_path, kind):
     source = write_dense(tmp_path / "source.gguf", kind=kind)
-    before, after = tensors_of(source), tensors_of(made(source))
+    before, after = map(tensors_of, (source, write_moe(source, tmp_path / "moe.gguf")))
     for layer in range(LAYERS):
         for name in ("gate", "up", "down"):
             of_dense = before.pop(f"blk.{layer}.ffn_{name}.weight")
@@ -56,8 +50,9 @@ def test_every_expert_has_the_bytes_of_the_dense_block(tmp_path, made, kind):
     }
 
 
-def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, made):
-    before, after = read_header(dense).metadata, read_header(made(dense, used=2)).metadata
+def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, tmp_path):
+    moe = write_moe(dense, tmp_path / "moe.gguf", used=2)
+    before, after = (read_header(file).metadata for file in (dense, moe))
     added = {key: value.value for key, value in after.items() if before.get(key) != value}
     assert added == {
         "llama.expert_count": 4,
@@ -67,8 +62,8 @@ def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, made):
     assert before.keys() <= after.keys()
 
 
-def test_a_router_depends_on_the_layer_alone_and_on_no_machine(made, dense):
-    tensors = tensors_of(made(dense))
+def test_a_router_depends_on_the_layer_alone_and_on_no_machine(dense, tmp_path):
+    tensors = tensors_of(write_moe(dense, tmp_path / "moe.gguf"))
     first, second, third = (tensors[f"blk.{n}.ffn_gate_inp.weight"].data for n in range(3))
     digest = hashlib.sha256(third.astype("<f4").tobytes()).hexdigest()
     assert digest.startswith("0acd39f1")
@@ -94,12 +89,12 @@ def upcycled(architecture):
         (partial(write_dense, weights=GATELESS), "it lacks a tensor blk.3.ffn_gate.weight"),
     ],
 )
-def test_a_source_of_other_blocks_is_refused_in_one_line(tmp_path, made, write, said):
+def test_a_source_of_other_blocks_is_refused_in_one_line(tmp_path, write, said):
     source = tmp_path / "source.gguf"
     write(source)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(ModelError) as error:
-        made(source)
+        write_moe(source, tmp_path / "moe.gguf")
     assert str(error.value) == f"{source}: cannot be upcycled: {said}"
     assert sorted(tmp_path.iterdir()) == before
 

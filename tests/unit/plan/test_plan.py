@@ -76,13 +76,7 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     # Of three repeats 2 + 2 x 7 + 4 + 2 x 4 + 2 x 2: a process for each setting and baseline.
     assert "\nstarts    96 engine processes, estimated at 0.5 s each and loading\n" in text
     assert re.search(r"; passage-\d+ is the longest: about \d+ tokens with the output", text)
-    assert "thinking " not in text
-    told = screen(plan_of(study, unheeded=frozenset({("qwen3.5-4b-q8", False)})))
-    assert re.search(
-        "^thinking  `thinking: false` has no effect: .* of .* ignores it; give n_predict room",
-        told,
-        re.M,
-    )
+    assert "\nchats     no tools\n" in screen(plan_of(study, chats=("no tools",)))
     tokens = dict(plan.found.prompt_tokens) | {"code": 4096}
     text = screen(plan_of(study, prompt_tokens=tokens))
     assert "; code may not fit: about " in text

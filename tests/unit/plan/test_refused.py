@@ -183,16 +183,18 @@ def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_as
     write_model(made, varied(TINY, layers=8))
     save_info(read_info(made), made.with_suffix(".json"))
     [line] = own.lines()
-    assert line.startswith(f"ModelError: {made} has no chat template")
+    assert f"the chat template of target is missing: {made} has none, and a workload" in line
 
 
 def test_a_target_whose_template_ignores_what_it_is_told_is_found(own):
     own.ask(kind="texts", texts=["code"], thinking=False)
     campaign = own.campaign()
-    for thinking, unheeded in (({}, set()), ({"thinking": IGNORED}, {("target", False)})):
+    words = "ignores `thinking: false`, which has no effect; give n_predict room for what it thinks"
+    said = (f"the chat template of target {words}",)
+    for thinking, chats in (({}, ()), ({"thinking": IGNORED}, said)):
         campaign.places.models_folder.mkdir(parents=True, exist_ok=True)
         save_info(replace(read_info(own.target), **thinking), campaign.places.info("target"))
-        assert take_inventory(campaign, [*campaign.blocks.values()]).unheeded == unheeded
+        assert take_inventory(campaign, [*campaign.blocks.values()]).chats == chats
 
 
 CALL = {"function": {"name": "f", "arguments": '{"b": 1}'}}

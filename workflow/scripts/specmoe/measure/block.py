@@ -21,7 +21,6 @@ from specmoe.measure import study_commands
 from specmoe.measure.alone import exclusive_job
 from specmoe.measure.arm import LiveArm, RunRecord, Turn, serve_alone
 from specmoe.measure.load import serve_at_once
-from specmoe.models.info import load_info, require_template
 from specmoe.text import counted
 
 _logger = logging.getLogger(__name__)
@@ -32,12 +31,9 @@ def measure_block(campaign: LoadedCampaign, block: Block) -> dict[str, Any]:
 
     Its log receives a line for every run, and each arm's server has a log beside it.
     """
-    places, name, log = campaign.places, block.block, campaign.places.log_of(block.block)
-    if block.sends_chats:
-        info = load_info(places.info(block.target))
-        require_template(info, places.model_file(block.target), block.suite)
-    given = block.target, log.with_suffix(".server.log"), block.draft_models
-    with log_of_job(log), exclusive_job(campaign, name, *given) as job:
+    log = campaign.places.log_of(block.block)
+    given = block.block, block.target, log.with_suffix(".server.log"), block.draft_models
+    with log_of_job(log), exclusive_job(campaign, *given) as job:
         _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))
         before = snapshot()
         record = measure_arms(block, job)

@@ -32,7 +32,7 @@ _NOW: Final = datetime(2026, 1, 20, 9, 30)
 _MOST_S: Final = 60.0  # for all chats of a target; each takes thousandths of a second
 _OTHER: Final = "`engine_args: [--chat-template-file, FILE]` names another template"
 _DATE: Final = """`engine_args: [--chat-template-kwargs, '{"date_string": "1 Jan"}']` sets it"""
-_USER: Final = {"messages": [{"role": "user", "content": "?!"}]}
+ASKED: Final = {"messages": [{"role": "user", "content": "?!"}]}
 
 
 class _RefusedError(Exception):
@@ -110,47 +110,52 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
     It is that of the target's file, None if that is not here yet, or of the engine's options.
     """
     chats = {
-        place_of(root / one.file, one.line): read_chat(root / one.file, one.line, how)
-        for one in sorted(block.prompts, key=lambda one: (one.file, one.line or 0))
-        if (how := block.sending_of(one)).template == Template.CHAT
+        place_of(root / prompt.file, prompt.line): read_chat(root / prompt.file, prompt.line, how)
+        for prompt in sorted(block.prompts, key=lambda prompt: (prompt.file, prompt.line or 0))
+        if (how := block.sending_of(prompt)).template == Template.CHAT
     }
     options = {flag.replace("_", "-"): value for flag, value in pairwise(block.engine_args)}
-    found: dict[Said, list[str]] = {}
+    said: dict[Said, list[str]] = {}  # with the places of the chats of which it is to be said
     try:
         told = json.loads(options.get("--chat-template-kwargs", "{}"))
         with_tools = any("tools" in chat for chat in chats.values())
         source = chats and _source(options, target, with_tools=with_tools)
-        if not source:
-            return
-        with stopped_at(monotonic() + _MOST_S):
-            if clock := _clock(source, told):
-                found[clock] = []
-            for place, chat in chats.items():
-                if said := _fault(compiled(source), told, chat):
-                    found.setdefault(said, []).append(place)
+        if source is None:
+            # llama-server would write chats in a format of its own choice and not say so.
+            missing = f"is missing: {target} has none, and a workload of suite {block.suite} needs"
+            way = "one; give the workload `template: raw`, or name a file that has one, or"
+            said[f"{missing} {way} {_OTHER}", True] = []
+        elif source:
+            with stopped_at(monotonic() + _MOST_S):
+                if clock := _clock(source, told):
+                    said[clock] = []
+                for place, chat in chats.items():
+                    if fault := _fault(compiled(source), told, chat):
+                        said.setdefault(fault, []).append(place)
     except Exception as error:  # a template may do anything
-        found[f"is not looked at ({type(error).__name__}: {one_line(error)})", False] = []
-    for (words, is_error), places in found.items():
+        said[f"is not looked at ({type(error).__name__}: {one_line(error)})", False] = []
+    for (words, is_error), places in said.items():
         more = f" and {len(places) - 1} more" if places[1:] else ""
         where = f"{places[0]}{more}: " if places else ""
         yield f"{where}the chat template of {block.target} {words}", is_error
 
 
-def _source(options: dict[str, str], target: Path | None, *, with_tools: bool) -> str:
-    """Return the template that llama-server uses; empty if it is not known."""
+def _source(options: dict[str, str], target: Path | None, *, with_tools: bool) -> str | None:
+    """Return the template that llama-server uses; empty if it is not known, None without one."""
     if file := options.get("--chat-template-file"):
         return Path(file).read_text("utf-8")
     if target is None or "--chat-template" in options:
         return options.get("--chat-template", "")
     header = read_header(target)
-    key = "tokenizer.chat_template" + ".tool_use" * with_tools
-    return header.text(key, header.chat_template or b"")
+    if (template := header.chat_template) is None:
+        return None
+    return header.text("tokenizer.chat_template" + ".tool_use" * with_tools, template)
 
 
 def _clock(source: str, told: Chat) -> Said | None:
     """Return what is to be said of a template that writes the time or the date."""
     times = (_NOW, _NOW + timedelta(seconds=61), _NOW + timedelta(days=40))
-    now, soon, later = (written(compiled(source, time), told | _USER) for time in times)
+    now, soon, later = (written(compiled(source, time), told | ASKED) for time in times)
     if now != soon:
         return f"writes the time, so no prompt is sent twice; {_OTHER}", True
     way = _DATE if "date_string" in source else _OTHER
@@ -164,7 +169,7 @@ def _fault(template: jinja2.Template, told: Chat, chat: Chat) -> Said | None:
     except _RefusedError as error:
         return f"refuses the chat: {error}; mend it, or {_OTHER}", True
     # What is before what a user says, as `<|im_start|>user`.
-    *_, markup = written(template, told | _USER).partition("?!")[0].split() or [""]
+    *_, markup = written(template, told | ASKED).partition("?!")[0].split() or [""]
     if {"<", "["} & set(markup) and any(markup in str(one["content"]) for one in chat["messages"]):
         return f"writes {markup} before a text that has it; give `template: raw`", False
     if "tools" in chat and text == written(template, told | chat | {"tools": []}):

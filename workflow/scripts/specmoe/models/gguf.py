@@ -23,7 +23,7 @@ from specmoe.config.block import Block
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError, nearest
-from specmoe.models.chats import compiled, stopped_at, written
+from specmoe.models.chats import ASKED, compiled, stopped_at, written
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
 from specmoe.models.info import ModelInfo, Thinking, save_info
 
@@ -113,12 +113,11 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     vocabulary = hashlib.sha256()
     for token in header.tokens():
         vocabulary.update(len(token).to_bytes(8, "little") + token)
-    kind = _FILE_TYPES.get(header.number("general.file_type", -1), "unknown")
     return ModelInfo(
         size_bytes=size_bytes,
         sha256=sha256,
         architecture=header.architecture,
-        type=kind,
+        type=_FILE_TYPES.get(header.number("general.file_type", -1), "unknown"),
         parameters_total=sum(tensor.elements for tensor in tensors),
         parameters_active=of_token(running, "elements", visited),
         tensor_count=len(tensors),
@@ -148,17 +147,16 @@ def _thinking(header: Header) -> Thinking | None:
     It is rendered both ways, told to think and not to. None too if it cannot be rendered. Raises
     ValueError for one that does not end.
     """
-    template = (header.chat_template or b"").decode(errors="replace")
-    asked = {"messages": [{"role": "user", "content": "?"}]}
+    source = (header.chat_template or b"").decode(errors="replace")
     prompts, latest = list[str](), monotonic() + _TEMPLATE_S
     # A template may do anything; the server says so, if it cannot either.
     with suppress(Exception), stopped_at(latest):
-        one = compiled(template)
-        prompts = [written(one, asked | {"enable_thinking": told}) for told in (False, True)]
+        template = compiled(source)
+        prompts = [written(template, ASKED | {"enable_thinking": told}) for told in (False, True)]
     if not prompts and monotonic() > latest:
         raise ValueError(f"no chat template that ends within {_TEMPLATE_S:g} s")
     marks = resource("engine_rules")["thinking"]
-    begin, end = next((two for two in marks if any(map(template.count, two))), ("", ""))
+    begin, end = next((pair for pair in marks if any(map(source.count, pair))), ("", ""))
     if not prompts or (prompts[0] == prompts[1] and not begin):
         return None
     opens = [bool(begin) and text.rfind(begin) > text.rfind(end) for text in prompts]

@@ -91,19 +91,6 @@ class ModelInfo:
 _T = TypeVar("_T")
 
 
-def require_template(info: ModelInfo, file: Path, suite: str) -> None:
-    """Raise ModelError for a model without a chat template, whose file is `file`.
-
-    llama-server would write chats in a format of its own choice and not say so.
-    """
-    if not info.chat_template:
-        raise ModelError(
-            f"{file} has no chat template, and a workload of suite {suite} needs one; give the"
-            " workload template: raw, or a template in engine_args (--chat-template-file), or name"
-            " a file that has one"
-        )
-
-
 def save_info(info: ModelInfo | Mapping[str, ModelInfo], path: Path) -> None:
     """Write one model's info, or the infos of a campaign."""
     path.write_bytes(to_json(info, indent=1) + b"\n")

@@ -19,6 +19,7 @@ from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Protocol
 from specmoe.config.engines import COUNTS_SINCE, NGRAM_MAKER, PathEngine, refuse_exported
 from specmoe.config.matrix import comparisons
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
+from specmoe.config.schema import Config
 from specmoe.config.workloads import read_chat
 from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.job import check_words
@@ -28,12 +29,15 @@ from specmoe.hardware.machine import build_of, help_of
 from specmoe.models import hub
 from specmoe.models.chats import Said, look_at_chats
 from specmoe.models.gguf import check_family, check_pair, check_target, check_type, read_info
-from specmoe.models.info import ModelInfo, Size, load_info, require_template
+from specmoe.models.info import ModelInfo, Size, load_info
 from specmoe.plan.estimate import size_of
 from specmoe.records import head_of
 
 # Of prompt texts: usual ones, and the most. English has 4.5, code and Chinese have 3 to 4.
 BYTES_PER_TOKEN, MOST_BYTES_PER_TOKEN = 4, 6
+
+Known = dict[str, tuple[Path, ModelInfo]]
+"""Models that are here, by name: their files and infos."""
 
 
 def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
@@ -54,25 +58,16 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
             check_type(kind, tells)
     known = _read_models(campaign, errors)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
-
-    def origin(model: str) -> tuple[Path, ModelInfo] | None:
-        """Return a model, or the nearest known one that it is made from: it has its vocabulary."""
-        return next((known[name] for name in config.lineage(model) if name in known), None)
-
     for (name, _), arm in drafters.items():
         drafting = arm.model_of(name)
-        pair = [one for model in (name, drafting) if model and (one := origin(model))]
+        pair = [near for side in (name, drafting) if side and (near := _near(config, side, known))]
         if arm.method and len(pair) > 1:
             (target, verifies), (draft, drafts) = pair
             digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
             with _collecting(errors):
                 check_pair(target, draft, arm.method, digests, made=drafting in known)
-    for name, suite in {block.target: block.suite for block in blocks if block.sends_chats}.items():
-        if found := origin(name):
-            with _collecting(errors):
-                require_template(found[1], found[0], suite)
     with _collecting(errors):
-        told = _look_at_chats(campaign, {name: file for name, (file, _) in known.items()})
+        told = _look_at_chats(campaign, known)
         errors += [ConfigError(words) for words, is_error in told if is_error]
     if errors:
         raise ExceptionGroup("errors of the campaign", errors)
@@ -116,13 +111,23 @@ def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
     return sum(len(text.strip().encode()) for text in texts)
 
 
-def _look_at_chats(campaign: LoadedCampaign, files: Mapping[str, Path]) -> Iterator[Said]:
-    """Yield what is to be said of the chats of a campaign; `files` are of the models here."""
+def _near(config: Config, model: str, known: Known) -> tuple[Path, ModelInfo] | None:
+    """Return a model, or the nearest known one that it is made from: it has its vocabulary."""
+    return next((known[name] for name in config.lineage(model) if name in known), None)
+
+
+def _look_at_chats(campaign: LoadedCampaign, known: Known) -> Iterator[Said]:
+    """Yield what is to be said of the chats of a campaign; `known` are the models here."""
     config = campaign.config
     for suite in config.campaign.suites:
         for block in comparisons(config, suite):
-            file = next((files[one] for one in config.lineage(block.target) if one in files), None)
+            file, info = _near(config, block.target, known) or (None, None)
             yield from look_at_chats(block, file, campaign.places.root)
+            if block.sends_chats and info and info.thinking and not info.thinking.heeded:
+                for told in {sending.thinking for sending in block.sendings.values()} - {None}:
+                    way = "" if told else "; give n_predict room for what it thinks"
+                    words = f"ignores `thinking: {str(told).lower()}`, which has no effect{way}"
+                    yield f"the chat template of {block.target} {words}", False
 
 
 def _check_engines(
@@ -156,24 +161,20 @@ def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
     return entry.folder if isinstance(entry := campaign.config.engines[name], PathEngine) else None
 
 
-def _read_models(
-    campaign: LoadedCampaign, errors: list[Exception]
-) -> dict[str, tuple[Path, ModelInfo]]:
+def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
-    known, targets = {}, {block.target for block in campaign.blocks.values()}
-    places = campaign.places
+    known, places = Known(), campaign.places
+    targets = {block.target for block in campaign.blocks.values()}
     for name, file in model_files(places).items():
-        entry, family = places.config.models[name], places.config.family(name)
-        if isinstance(entry, PathModel):
+        if isinstance(entry := places.config.models[name], PathModel):
             with _collecting(errors):
-                own = Path(entry.path)
-                require_files(own)
-                info = read_info(own)
-                known[name] = own, info
-                if family:
-                    check_family(info, family, own)
-        elif found := info_here(file, places.info(name)):
-            known[name] = file, found
+                given = Path(entry.path)
+                require_files(given)
+                known[name] = given, read_info(given)
+                if family := places.config.family(name):
+                    check_family(known[name][1], family, given)
+        elif info := info_here(file, places.info(name)):
+            known[name] = file, info
         if name in known and name in targets:
             with _collecting(errors):
                 check_target(known[name][0])
@@ -224,8 +225,6 @@ class Inventory:
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     former: int = 0  # blocks of 2.0.0, which had all prompts
     unbuilt: tuple[str, ...] = ()  # engines that are built first
-    # Targets, and the values of `thinking` that their templates ignore.
-    unheeded: frozenset[tuple[str, bool | None]] = frozenset()
     chats: tuple[str, ...] = ()  # what is to be said of them
     # Of engines of one's own that may count wrongly for a target: their builds; 0: unknown.
     early_builds: Mapping[str, int] = field(default_factory=dict)
@@ -235,9 +234,12 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
     config, places = campaign.config, campaign.places
     files = model_files(places)
-    infos = {
-        name: info for name, file in files.items() if (info := info_here(file, places.info(name)))
+    known = {
+        name: (file, info)
+        for name, file in files.items()
+        if (info := info_here(file, places.info(name)))
     }
+    infos = {name: info for name, (_, info) in known.items()}
     asked = {
         name: size
         for name in config.needed_models
@@ -247,9 +249,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         and (size := hub.ask_size(entry)) is not None
     }
     sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
-    said = _look_at_chats(campaign, {name: files[name] for name in infos})
     measured, changed = {}, {}
-    unheeded: set[tuple[str, bool | None]] = set()
     requests = Asked(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", requests.block(block.block)
@@ -257,10 +257,6 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             measured[block.block] = seconds
         elif reason := requests.records.latest_change(name, request):
             changed[block.block] = reason
-        info = next((infos[one] for one in config.lineage(block.target) if one in infos), None)
-        if block.sends_chats and info and info.thinking and not info.thinking.heeded:
-            told = {sent.thinking for sent in block.sendings.values()} - {None}
-            unheeded.update((block.target, one) for one in told)
     hub_folder, models_folder = (
         Folder(path, shutil.disk_usage(existing(path)).free, existing(path).stat().st_dev)
         for path in (hub.cache_folder(), places.models_folder)
@@ -286,8 +282,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             for engine, name in campaign.engine_names.items()
             if _binaries(campaign, engine) is None
         ),
-        unheeded=frozenset(unheeded),
-        chats=tuple(dict.fromkeys(words for words, _ in said)),
+        chats=tuple(dict.fromkeys(words for words, _ in _look_at_chats(campaign, known))),
         early_builds={
             name: build
             for name in campaign.engine_ids

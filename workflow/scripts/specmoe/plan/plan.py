@@ -77,20 +77,21 @@ class Plan:
 
     @property
     def _absent(self) -> list[tuple[str, AnyModel, int | None]]:
+        known = {model: size.file_bytes for model, size in self.found.sizes.items()}
         absent = [name for name in self.config.needed_models if name not in self.found.here]
-        return [(name, self.config.models[name], self._file_bytes.get(name)) for name in absent]
+        return [(name, self.config.models[name], known.get(name)) for name in absent]
 
     @cached_property
     def memory_needs(self) -> dict[str, int]:
         """The bytes that each combination of target and draft needs by its label, most first."""
-        needs = {}
+        needs, sizes = dict[str, int](), self.found.sizes
         for block in self.blocks:
             at_once = f", {block.slots} requests at once" if block.slots > 1 else ""
             working = working_bytes(block.slots, block.context)
             for files in {block.files_of(arm) for arm in block.arms}:
-                if all(model in self.found.sizes for model in files):
+                if all(model in sizes for model in files):
                     words = " with ".join(map(self.config.label, files)) + at_once
-                    needs[words] = sum(self._file_bytes[model] for model in files) + working
+                    needs[words] = sum(sizes[model].file_bytes for model in files) + working
         return dict(sorted(needs.items(), key=lambda need: -need[1]))
 
     @property
@@ -98,10 +99,6 @@ class Plan:
         """The bytes of memory that models can use."""
         own = self.description["gpu_memory_bytes"]
         return usable_memory(self.description["memory_bytes"], own, self.backend)
-
-    @cached_property
-    def _file_bytes(self) -> dict[str, int]:
-        return {model: size.file_bytes for model, size in self.found.sizes.items()}
 
     def estimate(self, blocks: Iterable[Block]) -> float | None:
         """Return the time of some blocks; None if a size is unknown."""
