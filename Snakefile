@@ -16,16 +16,6 @@ if not ROOT.is_dir():
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from specmoe.config.base import resource
-from specmoe.config.load import merge_catalogs, options_of_call
-from specmoe.errors import ConfigError, error_message
-
-# What the command line gives, or another workflow that uses this one as a module, is an overlay. A
-# `configfile` would print a line for each catalog, and a module that is given a config skips it.
-OPTIONS = options_of_call(workflow.configfiles, config)
-try:
-    config = merge_catalogs(ROOT, config)
-except ConfigError as error:
-    sys.exit(error_message(error))
 
 
 # In the order data flows.

@@ -27,6 +27,7 @@ from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.campaign import gate
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.inputs import Inputs
+from specmoe.config.load import merge_catalogs, options_of_call
 
 # Another workflow that uses this one as a module has an `onstart` of its own.
 MODULE = bool(workflow.modifier.parent_modifier)
@@ -34,7 +35,11 @@ MODULE = bool(workflow.modifier.parent_modifier)
 errors.drop_unread()
 gate.drop_other_packages()
 
+# What the command line gives, or another workflow that uses this one as a module, is an overlay. A
+# `configfile` would print a line for each catalog, and a module that is given a config skips it.
+OPTIONS = options_of_call(workflow.configfiles, config)
 try:
+    config = merge_catalogs(ROOT, config)
     gate.check_folder(ROOT)
     gate.drop_stale_locks()
     CAMPAIGN = gate.load_campaign(

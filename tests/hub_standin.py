@@ -153,20 +153,18 @@ class _Handler(BaseHTTPRequestHandler):
             "ETag": f'"{digest}"',
             "X-Linked-Etag": f'"{digest}"',
             "X-Linked-Size": str(size),
+            "Content-Length": str(size),
         }
-        fault = hub.faults.get(f"{repository}/{name}", Fault())
         if self.command == "HEAD":
-            self._answer(200, headers | {"Content-Length": str(size)})
+            self._answer(200, headers)
             return
+        fault, body = hub.faults.get(f"{repository}/{name}", Fault()), path.read_bytes()
         if fault.status:
             raise _RefusedError(fault.status)
-        if fault.endless:
-            self._answer(200, headers | {"Content-Length": str(size)})
-            while self.wfile.write(b"m"):
-                time.sleep(0.1)
-        body = path.read_bytes()
-        body = bytes(255 - byte for byte in body) if fault.wrong else body
-        self._answer(200, headers | {"Content-Length": str(len(body))}, body)
+        self._answer(200, headers)
+        while fault.endless and self.wfile.write(b"m"):
+            time.sleep(0.1)
+        self.wfile.write(bytes(255 - byte for byte in body) if fault.wrong else body)
 
 
 def environment(hub: StandIn, folder: Path, **more: str) -> dict[str, str]:

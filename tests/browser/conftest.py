@@ -31,7 +31,8 @@ class Visit:
 
     def assert_sound(self) -> None:
         """Assert that the page fits the screen, runs, can be read by all, and loads nothing."""
-        assert overflow(self.page) == 0
+        root = "document.documentElement"
+        assert self.page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
         assert serious_faults(self.page) == []
         assert self.faults == []
         foreign = [url for url in self.requests if not url.startswith("data:")]
@@ -45,12 +46,6 @@ def serious_faults(page: Page) -> list[tuple[str, list[str]]]:
         for fault in Axe().run(page).response["violations"]
         if fault["impact"] in ("serious", "critical")
     ]
-
-
-def overflow(page: Page) -> int:
-    """Return by how many pixels a page is wider than the screen."""
-    root = "document.documentElement"
-    return int(page.evaluate(f"{root}.scrollWidth - {root}.clientWidth"))
 
 
 @pytest.fixture(scope="session")

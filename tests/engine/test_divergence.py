@@ -21,8 +21,8 @@ def record(job_in, module_folder):
     return measured(BASELINE, job_in(module_folder))
 
 
-def planted(record, token_of):
-    """Return a baseline's record with a second arm, γ = 4, whose runs have one other token."""
+def divergences(record):
+    """Return those of a second arm, γ = 4, planted in a baseline's record: a token of each run."""
     copy = deepcopy(record)
     [alone] = copy["arms"]
     copy["arms"].append(alone | {"arm": "draft/g4"})
@@ -35,19 +35,15 @@ def planted(record, token_of):
             "draft_ms": 1.0,
         }
         tokens = run["answer"]["tokens"]
-        tokens[POSITION] = token_of(tokens[POSITION])
+        tokens[POSITION] = (tokens[POSITION] + 100) % 256
         copy["runs"].append(run)
-    return copy
-
-
-def divergences(record, token_of):
-    return find_divergences(rows(planted(record, token_of)), "target")
+    return find_divergences(rows(copy), "target")
 
 
 def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_about_once(
     record, job
 ):
-    found = divergences(record, lambda token: (token + 100) % 256)
+    found = divergences(record)
     requests = []
     for asked in (found, [*found, found[0] | {"run": "another"}]):
         judged = judge_all(asked, {BASELINE.block: BASELINE}, job)["divergences"]
@@ -91,7 +87,7 @@ def test_tokens_are_read_in_the_given_batches_or_refused(serve, job):
 
 def test_a_target_with_a_sliding_window_is_asked_too(job, make):
     sliding = replace(job, target=make("random-full-moe16-f16"))
-    found = divergences(measured(BASELINE, sliding), lambda token: (token + 100) % 256)
+    found = divergences(measured(BASELINE, sliding))
     judged = judge_all(found, {BASELINE.block: BASELINE}, sliding)["divergences"]
     assert [one["likeliest"] for one in judged] == [one["baseline_token"] for one in judged]
 

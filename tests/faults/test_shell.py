@@ -9,8 +9,6 @@ import pytest
 
 from ..conftest import verb
 
-SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
-
 
 def in_shell(root, command, folder):
     """Run a command as the shell of a job does."""
@@ -29,7 +27,8 @@ def test_a_job_that_the_system_kills_says_so_and_one_that_fails_says_no_more(roo
 
 
 def test_output_that_nobody_reads_to_its_end_stops_nothing(root, tmp_path):
-    words = [*SNAKEMAKE, "--snakefile", str(root / "Snakefile"), "help"]
+    words = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    words += ["--snakefile", str(root / "Snakefile"), "help"]
     whole = subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
     log = next(tmp_path.rglob("help.log"))
     written = log.read_text()

@@ -19,12 +19,6 @@ def pages(pdf: Path) -> int:
     return int(re.search(r"^Pages: +(\d+)$", done.stdout, re.MULTILINE)[1])
 
 
-def files_of(folder: Path) -> dict[Path, bytes]:
-    """Return the contents of a folder's files, by path in the folder."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder): path.read_bytes() for path in files}
-
-
 def built_from_source(config: dict[str, Any], folder: Path, engine_bin: Path) -> None:
     """Let a campaign in a folder take the tests' engine for one that was built there."""
     config["engines"]["built"] = ENTRY

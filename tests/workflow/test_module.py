@@ -1,7 +1,6 @@
 """Another workflow uses this one: as a module, by an overlay, or by the usual place."""
 
-import subprocess
-import sys
+import pytest
 
 from .test_workflow import jobs
 
@@ -22,30 +21,28 @@ rule summary:
 """
 
 
-def run(folder, *words):
-    """Run snakemake in a folder that has a Snakefile of its own."""
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
+@pytest.fixture
+def other(snakemake, tmp_path, root):
+    """Run such a workflow, with a place of ours and a configuration of ours as its own."""
+
+    def run(place, configuration, *words):
+        (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place=place))
+        (tmp_path / "campaign.yaml").write_text((root / configuration).read_text())
+        return snakemake("--snakefile", "Snakefile", *words, folder=tmp_path, cwd=tmp_path)
+
+    return run
 
 
-def test_a_module_takes_an_overlay_as_the_command_line_does(tmp_path, root):
-    (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place="workflow/Snakefile"))
-    (tmp_path / "campaign.yaml").write_text((root / "config/synthetic.yaml").read_text())
-    code, printed = run(tmp_path, "-n")
-    assert code == 0, printed
-    planned = jobs(printed)
+def test_a_module_takes_an_overlay_as_the_command_line_does(other):
+    given = ("workflow/Snakefile", "config/synthetic.yaml")
+    planned = jobs(other(*given, "-n"))
     assert planned["specmoe_measure_block"] > 1
     assert planned["specmoe_render_paper"] == planned["summary"] == 1
-    assert run(tmp_path, "specmoe_plan")[1].count("\ntotal ") == 2  # of jobs, and of runs
+    assert other(*given, "specmoe_plan").count("\ntotal ") == 2  # of jobs, and of runs
 
 
-def test_a_module_audits_a_shipped_campaign(tmp_path, root):
-    (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place="Snakefile"))
-    shipped = (root / "resources/campaigns/demo/campaign.yaml").read_text()
-    (tmp_path / "campaign.yaml").write_text(shipped)
-    code, printed = run(tmp_path, "specmoe_audit")
-    assert code == 0, printed
+def test_a_module_audits_a_shipped_campaign(other, tmp_path):
+    other("Snakefile", "resources/campaigns/demo/campaign.yaml", "specmoe_audit")
     assert (tmp_path / "results/demo/audit/audit.parquet").exists()
 
 

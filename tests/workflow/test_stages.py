@@ -38,10 +38,6 @@ def staged(snakemake, engine_bin, model_passes, module_folder):
     return folder, first, run("advise"), kept
 
 
-def ended(folder):
-    return json.loads((folder / "stages.json").read_text())
-
-
 def test_a_table_is_printed_after_each_stage_and_says_what_comes_next(staged):
     _, first, second, _ = staged
     assert "Before the first repeat, predicted from draft models' scores" in first
@@ -60,7 +56,7 @@ def test_no_block_begins_that_would_not_end_in_time(staged):
 
 def test_what_is_beaten_by_prediction_is_not_measured_and_has_its_row(staged):
     folder, *_, second, _ = staged
-    stages = ended(folder)["stages"]
+    stages = json.loads((folder / "stages.json").read_text())["stages"]
     for repeat, stage in enumerate(stages[:2]):
         gone = {
             name.rpartition("S/target/")[2] for name, use in stage["measured"].items() if not use
@@ -82,7 +78,7 @@ def test_nothing_is_measured_twice(staged):
     assert {file: file.stat().st_mtime_ns for file in kept} == kept
     names = [file.parent for file in folder.glob("store/**/*.jsonl")]
     assert len(names) == len(set(names))
-    assert {*ended(folder)["blocks"]} == {
+    assert {*json.loads((folder / "stages.json").read_text())["blocks"]} == {
         str(file.parent.relative_to(folder / "store/blocks"))
         for file in folder.glob("store/blocks/**/*.jsonl")
     }

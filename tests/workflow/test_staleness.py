@@ -20,12 +20,11 @@ from specmoe.config.models import Recipe
 from specmoe.hardware.machine import lock_path
 from specmoe.models.synthetic import write_model
 
-from ..conftest import copied_workflow
+from ..conftest import Snakemake, copied_workflow
 from ..small_campaign import tiny_campaign
 from .test_workflow import jobs
 
 TINY = "results/tiny"
-SUITE = tiny_campaign(Path())["suites"]["S"]
 TARGETS = {"tables": 1, "page": 1}
 PAGE = {"write_page": 1, "page": 1}
 PAPER = {"render_paper": 1, "fill_paper": 1, "tables": 1}
@@ -41,17 +40,11 @@ class Checkout:
     """A copy of the workflow, in which a campaign of two blocks was measured."""
 
     folder: Path
+    snakemake: Snakemake
 
     def call(self, *words: str) -> str:
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *words]
-        done = subprocess.run(
-            [*command, "--configfile", "tiny.yaml"],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        asked = ("--snakefile", "Snakefile", *words, "--configfile", "tiny.yaml")
+        return self.snakemake(*asked, folder=self.folder, cwd=self.folder)
 
     def planned(self, *words: str) -> dict[str, int]:
         """Return how many jobs of each rule would run; looking changes no file."""
@@ -89,7 +82,7 @@ def own_models(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def checkout(module_folder, engine_bin):
+def checkout(snakemake, module_folder, engine_bin):
     """The small campaign, with a file in every place that a configuration can name."""
     copied_workflow(module_folder)
     config = tiny_campaign(engine_bin)
@@ -100,7 +93,7 @@ def checkout(module_folder, engine_bin):
     words = ["--jinja", "--chat-template-file", str(module_folder / "t.jinja")]
     config["measurement"]["engine_args"] = words
     (module_folder / "tiny.yaml").write_text(yaml.safe_dump(config))
-    made = Checkout(module_folder)
+    made = Checkout(module_folder, snakemake)
     made.call(*TARGETS)
     return made
 
@@ -117,24 +110,14 @@ def test_what_is_finished_stays_so_without_the_memory_of_snakemake(checkout):
         assert checkout.planned("runs") == {}
 
 
-def config(**sections: Any):
-    """Change keys of sections of the configuration."""
+def config(section: str, **keys: Any):
+    """Change keys of a section of the configuration, which its path names."""
 
     def change(text: bytes) -> bytes:
-        given = yaml.safe_load(text)
-        for section, keys in sections.items():
-            given[section] = given.get(section, {}) | keys
-        return yaml.safe_dump(given).encode()
-
-    return "tiny.yaml", change
-
-
-def draft(**recipe: Any):
-    """Change the entry of the draft model that is made."""
-
-    def change(text: bytes) -> bytes:
-        given = yaml.safe_load(text)
-        given["model_sets"]["tiny"]["draft"]["recipe"] |= recipe
+        given = inside = yaml.safe_load(text)
+        for key in section.split("."):
+            inside = inside.setdefault(key, {})
+        inside.update(keys)
         return yaml.safe_dump(given).encode()
 
     return "tiny.yaml", change
@@ -159,18 +142,18 @@ def weights(content: bytes) -> bytes:
 # Of each stage: what is changed, and the jobs that must run besides `ask`.
 CHANGES = {
     "a key of measuring": (
-        config(measurement={"seed": 7}),
+        config("measurement", seed=7),
         MEASURED | ALL_TABLES | {"record_trace": 1},
     ),
-    "a key of rendering": (config(statistics={"confidence": 0.9}), ALL_TABLES),
+    "a key of rendering": (config("statistics", confidence=0.9), ALL_TABLES),
     # The new ones only: no result depends on the limit.
     "more repeats": (
-        config(measurement={"repeats": 2, "time_limit_s": 77}),
+        config("measurement", repeats=2, time_limit_s=77),
         MEASURED | ALL_TABLES | {"describe_machine": 1},
     ),
     # The comparison, as a whole.
     "more draft lengths": (
-        config(suites={"S": SUITE | {"gammas": [4, 8]}}),
+        config("suites.S", gammas=[4, 8]),
         MEASURED | ALL_TABLES | {"measure_block": 1},
     ),
     "a prompt": (more("own.txt", b"And say why."), MEASURED | {"record_trace": 1}),
@@ -180,11 +163,11 @@ CHANGES = {
         MEASURED | {"make_model": 1, "describe_model": 1, "collect_table": 2, "record_trace": 1},
     ),
     "the entry of a model that is made": (
-        draft(seed=5),
+        config("model_sets.tiny.draft.recipe", seed=5),
         ALL_TABLES | {"make_model": 1, "describe_model": 1, "measure_block": 1, "record_trace": 1},
     ),
     "facts about the machine": (
-        config(machine={"memory_bandwidth_gb_s": 30}),
+        config("machine", memory_bandwidth_gb_s=30),
         {"describe_machine": 1, "collect_table": 1} | RENDERED,
     ),
     "a record": (gone(f"{TINY}/blocks/N/target/r0.jsonl"), MEASURED | {"measure_block": 1}),

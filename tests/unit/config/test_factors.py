@@ -25,7 +25,7 @@ MOE = ["--n-cpu-moe", 2]
             "engine_args",
             [[], KV, MOE],
             ["none", "--cache-type-k+q8_0+--cache-type-v+q8_0", "--n-cpu-moe+2"],
-            lambda block: block.options_text,
+            lambda block: block.engine_args,
         ),
     ],
 )
@@ -59,7 +59,8 @@ def test_prompts_and_arms_of_all_levels_share_a_block(first, factor, levels, fou
 
 def test_the_campaigns_options_are_in_every_block_and_before_those_of_a_level(first):
     [block] = first({"measurement": {"engine_args": ["--poll", 0]}}, vary={"engine_args": [MOE]})
-    assert (block.options_text, block.level) == ("--poll 0 --n-cpu-moe 2", "--n-cpu-moe 2")
+    assert block.engine_args == ("--poll", "0", *block.level.split())
+    assert block.level == "--n-cpu-moe 2"
 
 
 def test_passes_are_timed_by_themselves_with_the_campaigns_options_alone(planned):
@@ -75,7 +76,7 @@ def test_another_factor_is_one_entry(first, monkeypatch):
     monkeypatch.setitem(FACTORS, "ubatch", Factor("Batch", PositiveInt, change, unit="tokens"))
     blocks = at_levels(*first(), {"ubatch": [64, 512]})
     assert [block.level for block in blocks] == ["64", "512"]
-    assert [block.options_text for block in blocks] == ["-ub 64", "-ub 512"]
+    assert [block.engine_args for block in blocks] == [("-ub", "64"), ("-ub", "512")]
 
 
 @given(st.text(min_size=1, max_size=90))

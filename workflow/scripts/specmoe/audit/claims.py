@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.audit.limits import LIMITS, Limits
-from specmoe.config.base import refused_as, resource
+from specmoe.config.base import resource
 from specmoe.config.engines import COUNTS_SINCE
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import ROOT, json_of, read_text
@@ -359,8 +359,10 @@ def check_claim(claim: str) -> None:
     if claim == "{}":
         raise ConfigError("config: claim: say what is known, or name a file: claim=FILE")
     chips = known_chips()
-    with refused_as("config: claim"):
+    try:
         facts = json_of(claim) if claim.startswith("{") else None
+    except ValueError as error:
+        raise ConfigError(f"config: claim: {error}; correct it") from error
     asked = [claim_of(facts, "claim", chips)] if facts else [*read_claims(Path(claim), chips)]
     if not asked:
         raise ConfigError(f"{claim}: it has no claim below its first line; give one a line")

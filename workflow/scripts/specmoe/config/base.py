@@ -2,8 +2,7 @@
 
 import os.path
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -21,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from specmoe.errors import ConfigError, nearest, one_line
+from specmoe.errors import nearest, one_line
 from specmoe.files import at_home
 from specmoe.yaml_files import read_yaml
 
@@ -144,15 +143,6 @@ def describe_error(reason: ErrorDetails, keys: Sequence[str]) -> str:
     message = words or one_line(reason["msg"].removeprefix("Value error, "))
     shown = f" (got {reprlib.repr(reason['input'])})" if reason["type"] not in _SAY_IT else ""
     return f"{place}: {message}{shown}"
-
-
-@contextmanager
-def refused_as(given: str) -> Iterator[None]:
-    """Turn what is wrong with words or JSON that a verb is given into a ConfigError."""
-    try:
-        yield
-    except ValueError as error:
-        raise ConfigError(f"{given}: {first_error(error)}; correct it") from error
 
 
 def first_error(error: ValueError) -> str:

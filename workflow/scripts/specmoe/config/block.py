@@ -1,7 +1,6 @@
 """A block: a comparison on one prompt or several in one repeat, as data that its job receives."""
 
 import hashlib
-import shlex
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import product
@@ -210,11 +209,6 @@ class Block:
     def drafters(self) -> tuple[Arm, ...]:
         """An arm of each that drafts."""
         return tuple({arm.draft: arm for arm in self.arms if arm.speculates}.values())
-
-    @property
-    def options_text(self) -> str:
-        """The engine's options as rows have them, empty without any; a shell reads them back."""
-        return shlex.join(self.engine_args)
 
     @property
     def slots(self) -> int:

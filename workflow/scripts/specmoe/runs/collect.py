@@ -1,5 +1,6 @@
 """The collection of runs: rows of `runs.parquet` from the records of blocks."""
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -81,7 +82,7 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
         **vars(arm),
         **vars(source),
         **{name: getattr(block, name) for name in _OF_BLOCK},
-        "engine_options": block.options_text,
+        "engine_options": shlex.join(block.engine_args),
         "concurrency": block.slots,
         "stop": block.stop if paired else None,
         "method": engine_type(arm.method),
