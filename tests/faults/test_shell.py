@@ -45,7 +45,7 @@ def test_output_that_nobody_reads_to_its_end_stops_nothing(root, tmp_path):
 
 def test_ctrl_c_at_the_start_of_a_verb_shows_no_traceback(tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    words = verb("analyse")
+    words = verb("advise")
     process = subprocess.Popen(words, cwd=tmp_path, text=True, **pipes)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.3)
