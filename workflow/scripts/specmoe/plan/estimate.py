@@ -188,7 +188,7 @@ def pass_seconds(size: Size, n_tokens: float, machine: Machine) -> float:
 def seconds_per_token(
     size: Size, machine: Machine, drafted_s: float, gamma: int, slots: int = 1
 ) -> float:
-    """Return the time of a generated token with speculation; a draft token takes `drafted_s`.
+    """Return the time of a generated token; a draft token takes `drafted_s`, without any γ is 0.
 
     A round drafts `gamma` tokens and verifies them once. After a rejection, the target reads the
     accepted tokens again, as on the hybrid models of the study; that gives one more token. Requests
@@ -219,12 +219,10 @@ def block_seconds(
         read = times * sum(tokens) + warmed * max(tokens)
         generated = times * len(tokens) * block.n_predict + warmed * block.warmup_tokens
         draft = sizes[arm.draft_model] if arm.draft_model and arm.method == Method.DRAFT else None
-        token_s = pass_seconds(size, slots, machine) / slots
-        if arm.speculates:
-            drafted_s = pass_seconds(draft, slots, machine) if draft else 0.0
-            # A round never drafts more than is left to generate.
-            gamma = min(arm.gamma, block.n_predict - 1)
-            token_s = seconds_per_token(size, machine, drafted_s, gamma, slots)
+        drafted_s = pass_seconds(draft, slots, machine) if draft else 0.0
+        # A round never drafts more than is left to generate.
+        gamma = min(arm.gamma, block.n_predict - 1)
+        token_s = seconds_per_token(size, machine, drafted_s, gamma, slots)
         loaded = size.file_bytes + (draft.file_bytes if draft else 0)
         start_s = START_S + loaded / LOAD_BYTES_PER_SECOND
         whole_s += block.starts(arm) * start_s + read * prompt_s + generated * token_s
