@@ -5,7 +5,7 @@ fields, are written for users. `specmoe.config.load` checks what relates one key
 """
 
 from collections.abc import Iterable
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
@@ -17,7 +17,6 @@ from specmoe.config.factors import Vary
 from specmoe.config.methods import Drafting, Method
 from specmoe.config.models import AnyModel, Family, Model, StudyModel, families
 from specmoe.config.workloads import Category, Workload
-from specmoe.files import named_if_damaged, read_record
 
 
 class Campaign(Strict):
@@ -404,9 +403,3 @@ class Config(Strict):
         names = [PurePath(one.files[0]).stem for one in self.models.values() if one.files]
         name = PurePath(entry.files[0]).stem if entry.files else model
         return entry.label or (model if names.count(name) > 1 else name)
-
-
-def read_config(path: Path) -> Config:
-    """Return the configuration that the workflow recorded; raises DamagedFileError."""
-    with named_if_damaged(path):
-        return Config.model_validate(read_record(path))
