@@ -57,15 +57,14 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
         with _collecting(errors):
             check_type(kind, tells)
     known = _read_models(campaign, errors)
-    drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
-    for (name, _), arm in drafters.items():
-        drafting = arm.model_of(name)
-        pair = [near for side in (name, drafting) if side and (near := _near(config, side, known))]
-        if arm.method and len(pair) > 1:
+    pairs = ((block.target, *drafting) for block in blocks for drafting in block.drafting)
+    for name, method, drafting in dict.fromkeys(pairs):
+        pair = [near for side in (name, drafting) if (near := _near(config, side, known))]
+        if len(pair) > 1:
             (target, verifies), (draft, drafts) = pair
             digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
             with _collecting(errors):
-                check_pair(target, draft, arm.method, digests, made=drafting in known)
+                check_pair(target, draft, method, digests, made=drafting in known)
     with _collecting(errors):
         told = _look_at_chats(campaign, known)
         errors += [ConfigError(words) for words, is_error in told if is_error]

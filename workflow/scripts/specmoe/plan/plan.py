@@ -213,7 +213,7 @@ def describe(plan: Plan, options: str) -> str:
         fixed_drafts={
             (arm.method, arm.gamma)
             for block in plan.blocks
-            for arm in block.drafters
+            for arm in block.arms
             if arm.method and "gamma" not in METHODS[arm.method].flags
         },
         options=options,
