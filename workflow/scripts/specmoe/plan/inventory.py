@@ -50,7 +50,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     config, blocks = campaign.config, list(campaign.blocks.values())
     _check_texts(blocks, campaign.places.root, errors)
     _check_engines(campaign, exported, errors)
-    tools = _binaries(campaign, campaign.engine_id)
+    tools = _binaries(campaign, config.campaign.engine)
     tells = help_of(tools / "llama-quantize") if tools else ""
     entries = map(config.models.__getitem__, config.needed_models)
     for kind in [entry.type for entry in entries if isinstance(entry, QuantizeModel)]:
@@ -139,14 +139,14 @@ def _check_engines(
     programs = ["llama-server", *(tool for kind, tool in makers.items() if kind in kinds)]
     if any(config.protocol_of(one) == Protocol.STUDY for one in config.campaign.suites):
         programs += ["llama-bench", "llama-speculative"]
-    for engine in campaign.engine_names:
+    for engine in campaign.engine_ids:
         binaries = _binaries(campaign, engine)
         with _collecting(errors):
             if binaries is None:
                 require_compiler()
                 continue
             require_programs(binaries, programs)
-            if engine == campaign.engine_id:  # others measure by protocol study alone
+            if engine == config.campaign.engine:  # others measure by protocol study alone
                 check_words(binaries / "llama-server", campaign.blocks.values())
     with _collecting(errors):
         refuse_exported(config.measurement.environment, exported)
@@ -154,10 +154,13 @@ def _check_engines(
 
 def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
     """Return the folder of an engine's programs: installed, or one's own; None: to be built."""
-    file, name = campaign.places.engine_file(engine), campaign.engine_names[engine]
+    file, entry = (
+        campaign.places.engine_file(campaign.engine_ids[engine]),
+        campaign.config.engines[engine],
+    )
     if file.exists():
         return file.with_name("bin")
-    return entry.folder if isinstance(entry := campaign.config.engines[name], PathEngine) else None
+    return entry.folder if isinstance(entry, PathEngine) else None
 
 
 def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
@@ -276,11 +279,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             prompt: max(_bytes_of(*sent, places.root) // BYTES_PER_TOKEN, 1)
             for prompt, sent in _sent_in(blocks).items()
         },
-        unbuilt=tuple(
-            name
-            for engine, name in campaign.engine_names.items()
-            if _binaries(campaign, engine) is None
-        ),
+        unbuilt=tuple(name for name in campaign.engine_ids if _binaries(campaign, name) is None),
         chats=tuple(dict.fromkeys(words for words, _ in _look_at_chats(campaign, known))),
         early_builds={
             name: build
