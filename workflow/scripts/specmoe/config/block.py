@@ -204,7 +204,7 @@ class Block:
     @property
     def drafting(self) -> list[tuple[Method, str]]:
         """Each method that drafts from a model's file, and the model: by MTP also the target."""
-        own = {Method.MTP: self.target}
+        own: dict[Method | None, str] = {Method.MTP: self.target}
         ways = ((arm.method, arm.draft_model or own.get(arm.method)) for arm in self.arms)
         return [(method, model) for method, model in dict.fromkeys(ways) if method and model]
 

@@ -154,12 +154,10 @@ def _check_engines(
 
 def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
     """Return the folder of an engine's programs: installed, or one's own; None: to be built."""
-    file, entry = (
-        campaign.places.engine_file(campaign.engine_ids[engine]),
-        campaign.config.engines[engine],
-    )
+    file = campaign.places.engine_file(campaign.engine_ids[engine])
     if file.exists():
         return file.with_name("bin")
+    entry = campaign.config.engines[engine]
     return entry.folder if isinstance(entry, PathEngine) else None
 
 
