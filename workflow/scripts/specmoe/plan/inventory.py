@@ -6,6 +6,7 @@ models, which use the same checks.
 
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -221,7 +222,8 @@ class Inventory:
     hub_folder: Folder
     models_folder: Folder
     measured: Mapping[str, float]  # seconds of blocks, as the configuration asks for them now
-    changed: Mapping[str, str]  # what differs in the request of a block that was measured before
+    # Blocks that were measured before, by suite and by what differs in their request now.
+    again: Mapping[tuple[str, str], list[Block]]
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     former: int = 0  # blocks of 2.0.0, which had all prompts
     unbuilt: tuple[str, ...] = ()  # engines that are built first
@@ -249,14 +251,14 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         and (size := hub.ask_size(entry)) is not None
     }
     sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
-    measured, changed = {}, {}
+    measured, again = {}, defaultdict[tuple[str, str], list[Block]](list)
     requests = Asked(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", requests.block(block.block)
         if (seconds := requests.records.seconds(name, request)) is not None:
             measured[block.block] = seconds
         elif reason := requests.records.latest_change(name, request):
-            changed[block.block] = reason
+            again[block.suite, reason].append(block)
     hub_folder, models_folder = (
         Folder(path, shutil.disk_usage(existing(path)).free, existing(path).stat().st_dev)
         for path in (hub.cache_folder(), places.models_folder)
@@ -267,7 +269,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         hub_folder=hub_folder,
         models_folder=models_folder,
         measured=measured,
-        changed=changed,
+        again=again,
         former=sum(
             head.request.get("version", 0) < MEASURE_VERSION
             for file in (places.folder / "blocks").rglob("r*.jsonl")
