@@ -296,11 +296,6 @@ class Config(Strict):
     workloads: dict[Name, Workload] = Field(default={})
 
     @property
-    def engine(self) -> Engine:
-        """The engine of this campaign."""
-        return self.engines[self.campaign.engine]
-
-    @property
     def models(self) -> dict[str, AnyModel]:
         """The model set of this campaign, by model id."""
         return self.model_sets[self.campaign.models]
