@@ -314,10 +314,10 @@ class Config(Strict):
         return [name for name in self.measured_models if self.models[name].suffix == ".gguf"]
 
     @property
-    def needed_models(self) -> list[str]:
-        """The ids of the measured models and of the models they are made from."""
+    def needed_models(self) -> dict[str, AnyModel]:
+        """The measured models and the models they are made from, by id."""
         needed = {name for model in self.measured_models for name in self.lineage(model)}
-        return [name for name in self.models if name in needed]
+        return {name: entry for name, entry in self.models.items() if name in needed}
 
     @property
     def selected_suites(self) -> dict[str, Suite]:

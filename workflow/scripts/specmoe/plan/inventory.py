@@ -53,10 +53,10 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     _check_engines(campaign, exported, errors)
     tools = _binaries(campaign, config.campaign.engine)
     tells = help_of(tools / "llama-quantize") if tools else ""
-    entries = map(config.models.__getitem__, config.needed_models)
-    for kind in [entry.type for entry in entries if isinstance(entry, QuantizeModel)]:
+    for entry in config.needed_models.values():
         with _collecting(errors):
-            check_type(kind, tells)
+            if isinstance(entry, QuantizeModel):
+                check_type(entry.type, tells)
     known = _read_models(campaign, errors)
     pairs = ((block.target, *drafting) for block in blocks for drafting in block.drafting)
     for name, method, drafting in dict.fromkeys(pairs):
@@ -135,7 +135,7 @@ def _check_engines(
 ) -> None:
     """Check engines, which are asked if they are here, and that nothing exported steers one."""
     config = campaign.config
-    kinds = {config.models[one].kind for one in config.needed_models}
+    kinds = {entry.kind for entry in config.needed_models.values()}
     makers = {"quantize": "llama-quantize", "ngram_cache": NGRAM_MAKER}
     programs = ["llama-server", *(tool for kind, tool in makers.items() if kind in kinds)]
     if any(config.protocol_of(one) == Protocol.STUDY for one in config.campaign.suites):
@@ -185,9 +185,8 @@ def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
 def model_files(places: Places) -> dict[str, Path]:
     """Return the files of the models that are made, the user's own, or in the hub's cache."""
     files = {}
-    for name in places.config.needed_models:
-        entry, made = places.config.models[name], places.model_file(name)
-        if made.exists():
+    for name, entry in places.config.needed_models.items():
+        if (made := places.model_file(name)).exists():
             files[name] = made
         elif isinstance(entry, PathModel):
             files[name] = Path(entry.path)
@@ -244,8 +243,8 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     infos = {name: info for name, (_, info) in known.items()}
     asked = {
         name: size
-        for name in config.needed_models
-        if isinstance(entry := config.models[name], HubModel)
+        for name, entry in config.needed_models.items()
+        if isinstance(entry, HubModel)
         and name not in files
         and not entry.size_bytes
         and (size := hub.ask_size(entry)) is not None
