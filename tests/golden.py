@@ -31,12 +31,12 @@ TARGETS = ["tables", "page", "advise"]
 COLLECT = """
 import json
 from pathlib import Path
-from specmoe.config.schema import read_config
+from specmoe.config.schema import Config
 from specmoe.config.matrix import block_order, list_blocks
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import write_runs
 rows = []
-config = read_config(Path("config.json"))
+config = Config.model_validate_json(Path("config.json").read_text())
 for block in block_order(list_blocks(config, gpu=False), config.measurement.order):
     made_by, record = json.loads(Path(f"blocks/{block.block}.json").read_text())
     rows += rows_of_record(record, block, made_by)

@@ -25,6 +25,7 @@ for file in sys.argv[1:]:
     update_config(overlay, read_mapping(Path(file)))
 campaign = load_campaign(merge_catalogs(ROOT, overlay), ROOT, Path("results"))
 config = campaign.config
-assert isinstance(config.engine, PypiEngine)
-facts = [config.campaign.name, campaign.engine_id, config.engine.commit]
+engine = config.engines[config.campaign.engine]
+assert isinstance(engine, PypiEngine)
+facts = [config.campaign.name, campaign.engine_id, engine.commit]
 print(*facts, config.campaign.models, len(campaign.blocks), *config.measured_models)

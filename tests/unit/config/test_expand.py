@@ -37,7 +37,7 @@ def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(study, suite
     study["model_sets"]["mine"] = PATHS
     usual = {"title": "t", "targets": ["plain"], "methods": "all", "gammas": [2, 4]}
     own = study["suites"]["mine"] = usual | {"prompts": ["code"]} | suite
-    config = load(study, ROOT, lambda _: lambda model: FACTS.get(model, PLAIN))
+    config = load(study, ROOT, lambda _, model: FACTS.get(model, PLAIN))
     drafting: dict[tuple[str, str], list[int]] = {}
     for block in list_blocks(config, gpu=False):
         for arm in block.arms[1:] if block.repeat == 0 else []:

@@ -57,7 +57,7 @@ def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, p
     assert config.origin("smollm2-135m-q4") == (file, "Apache-2.0")
     assert config.origin("moe") == (f"made from {file}", "Apache-2.0")
     assert config.origin("own") is None
-    assert config.needed_models == ["smollm2-135m-q4", "q8", "moe"]
+    assert [*config.needed_models] == ["smollm2-135m-q4", "q8", "moe"]
     assert [config.weights(name) for name in ("q8", "moe")] == [{"trained"}, {"trained", "copied"}]
 
 

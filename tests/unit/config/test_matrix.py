@@ -87,7 +87,7 @@ def test_a_block_has_its_baseline_first_and_an_arm_for_each_setting(blocks):
     for block in blocks:
         assert block.arms[0] == Arm()
         assert block.speculates != (block.arms == (Arm(),))
-        assert len(block.models) == 1 + len(block.drafters)
+        assert len(block.models) == 1 + len(block.drafting)
     found = {block.block: block for block in blocks}
     arms = found["dense_speculative/qwen3.5-4b-q8/code/r1"].arms
     assert [arm.name for arm in arms] == ARMS[:4]

@@ -43,7 +43,7 @@ def plan_of(root):
             "hub_folder": Folder(Path("hub"), free, 1),
             "models_folder": Folder(Path("models"), free, 1),
             "measured": {},
-            "changed": {},
+            "again": {},
             "prompt_tokens": {source.prompt: 50 for block in blocks for source in block.prompts},
             "unbuilt": ("current",),
         }
@@ -181,7 +181,7 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
     plant(campaign, blocks[-1], n_predict=32)
     found = take_inventory(campaign, blocks)
     assert found.measured == {block.block: 10 for block in measured}
-    assert found.changed == {blocks[-1].block: "n_predict: 32 before, 64 now"}
+    assert found.again == {(blocks[-1].suite, "n_predict: 32 before, 64 now"): [blocks[-1]]}
     plan = Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found)
     left = sum(one.runs for one in blocks) / sum(one.runs for one in measured) - 1
     text = screen(plan)

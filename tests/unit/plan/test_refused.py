@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from specmoe.campaign.gate import drop_stale_locks, load_campaign, methods_of_files
+from specmoe.campaign.gate import drop_stale_locks, load_campaign, methods_of
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, error_message
 from specmoe.models.gguf import read_info
@@ -249,7 +250,7 @@ def test_a_file_drafts_as_it_was_made_for(own):
     models = own.config["model_sets"]["methods"]
     models |= {"there": own.models["draft"], "gone": {"kind": "path", "path": "gone.gguf"}}
     own.config["suites"]["S"] |= {"targets": ["there"], "drafts": [], "methods": "all"}
-    known = methods_of_files(own.campaign().places)
+    known = partial(methods_of, own.campaign().places)
     moes = ["random-hybrid-moe16-f16", "random-hybrid-moe16-q4"]
     blocks = (*moes, "random-hybrid-draft-f16", "there", "gone", "random-hybrid-eagle3")
     assert [name for name in blocks if Method.MTP in known(name)] == moes

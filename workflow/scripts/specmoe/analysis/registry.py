@@ -15,7 +15,7 @@ from pandas.api.types import infer_dtype
 
 from specmoe.audit.report import table_files
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT
-from specmoe.config.engines import without_digits
+from specmoe.config.engines import ID_DIGITS
 from specmoe.config.factors import FACTORS
 from specmoe.config.methods import BY_TYPE, METHODS
 from specmoe.errors import SchemaError
@@ -119,7 +119,8 @@ def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 def protocols(frame: pd.DataFrame, _: "Analysis | None" = None) -> pd.DataFrame:
     """Add protocol and engine in words."""
-    engine = frame["engine"].map(without_digits)
+    # An id's name and backend identify an engine within one campaign.
+    engine = frame["engine"].str.replace(rf"-[0-9a-f]{{{ID_DIGITS}}}$", "", regex=True)
     return frame.assign(measured_by=frame["protocol"].map(_PROTOCOL_WORDS) + ", " + engine)
 
 

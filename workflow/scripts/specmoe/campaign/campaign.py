@@ -11,10 +11,10 @@ from specmoe.campaign.places import Places
 from specmoe.config import matrix
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
-from specmoe.config.schema import read_config
+from specmoe.config.schema import Config
 from specmoe.engine.identity import engine_ids
 from specmoe.errors import ConfigError
-from specmoe.files import ROOT, replace_text
+from specmoe.files import ROOT, named_if_damaged, read_record, replace_text
 
 
 class LoadedCampaign:
@@ -147,4 +147,6 @@ def open_campaign(file: Path) -> LoadedCampaign:
             f"{file} is no results/<campaign>/campaign.json, which snakemake writes of a"
             " configuration; give that, from the folder of results/"
         )
-    return LoadedCampaign(Places(read_config(file), ROOT, file.parents[1]))
+    with named_if_damaged(file):
+        config = Config.model_validate(read_record(file))
+    return LoadedCampaign(Places(config, ROOT, file.parents[1]))

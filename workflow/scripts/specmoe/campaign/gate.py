@@ -16,7 +16,7 @@ from typing import Any
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.places import Places
 from specmoe.config import models
-from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
+from specmoe.config.load import PLAIN, Errors, load, stop_at
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, ModelError
 
@@ -71,7 +71,7 @@ def load_campaign(
     `data` is the merged mapping that Snakemake read from `files`, `root` the workflow's folder and
     `results` the folder of all campaigns' results. Raises ConfigError with a line for each error.
     """
-    config = load(data, root, lambda given: methods_of_files(Places(given, root, results)))
+    config = load(data, root, lambda given, model: methods_of(Places(given, root, results), model))
     if config.campaign.source == "shipped" and config.campaign.folder is None:
         packed = [file.parent for file in files if file.with_name("runs.parquet").exists()]
         folder = packed[-1] if packed else root / "resources/campaigns" / config.campaign.name
@@ -100,32 +100,28 @@ def _check_folders(places: Places) -> Errors:
             yield "compare_with", f"there is no {analysis}; {first}"
 
 
-def methods_of_files(places: Places) -> MethodsOf:
-    """Return what the files of a configuration's models say of drafting.
+def methods_of(places: Places, model: str) -> frozenset[Method]:
+    """Return what the file of a configuration's model says of drafting.
 
     A file that is not here yet says nothing, and counts as a plain model.
     """
-
-    @cache
-    def methods_of(model: str) -> frozenset[Method]:
-        match entry := places.config.models[model]:
-            case models.SyntheticModel():
-                return PLAIN | {Method.MTP} if entry.recipe.mtp_blocks else PLAIN
-            case models.SyntheticDraft():
-                return frozenset([Method(entry.method)])
-            case models.NgramCache():
-                return frozenset([Method.NGRAM_CACHE])
-            case models.QuantizeModel():
-                return methods_of(entry.source)
-            case models.TruncateModel() | models.UpcycleModel():
-                return PLAIN
-            case models.PathModel():
-                return _read_methods(Path(entry.path))
-        return _read_methods(places.model_file(model))
-
-    return methods_of
+    match entry := places.config.models[model]:
+        case models.SyntheticModel():
+            return PLAIN | {Method.MTP} if entry.recipe.mtp_blocks else PLAIN
+        case models.SyntheticDraft():
+            return frozenset([Method(entry.method)])
+        case models.NgramCache():
+            return frozenset([Method.NGRAM_CACHE])
+        case models.QuantizeModel():
+            return methods_of(places, entry.source)
+        case models.TruncateModel() | models.UpcycleModel():
+            return PLAIN
+        case models.PathModel():
+            return _read_methods(Path(entry.path))
+    return _read_methods(places.model_file(model))
 
 
+@cache
 def _read_methods(path: Path) -> frozenset[Method]:
     """Return what a file says; one that is missing or broken is refused where it is needed."""
     if not path.is_file():  # opening a pipe would wait for a writer

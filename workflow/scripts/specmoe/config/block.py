@@ -115,10 +115,6 @@ class Arm:
         """Whether it keeps something of one request for the next: each run is a new process."""
         return self.method is not None and METHODS[self.method].remembers
 
-    def model_of(self, target: str) -> str | None:
-        """Return the model whose file drafts: the target where its own MTP block does."""
-        return self.draft_model or (target if self.method == Method.MTP else None)
-
     @property
     def name(self) -> str:
         """The arm's id within its block: `small/g8`."""
@@ -206,9 +202,11 @@ class Block:
         return (self.target, arm.draft_model) if arm.draft_model else (self.target,)
 
     @property
-    def drafters(self) -> tuple[Arm, ...]:
-        """An arm of each that drafts."""
-        return tuple({arm.draft: arm for arm in self.arms if arm.speculates}.values())
+    def drafting(self) -> list[tuple[Method, str]]:
+        """Each method that drafts from a model's file, and the model: by MTP also the target."""
+        own: dict[Method | None, str] = {Method.MTP: self.target}
+        ways = ((arm.method, arm.draft_model or own.get(arm.method)) for arm in self.arms)
+        return [(method, model) for method, model in dict.fromkeys(ways) if method and model]
 
     @property
     def slots(self) -> int:

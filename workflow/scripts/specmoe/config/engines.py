@@ -26,12 +26,6 @@ NGRAM_MAKER = "llama-lookup-create"
 PROGRAM = "model_passes"  # our own, beside the folder of an engine's programs
 ID_DIGITS = 8  # at the end of an engine's id, see specmoe/engine/identity.py
 
-
-def without_digits(engine_id: str) -> str:
-    """Return an id's name and backend, which identify an engine within one campaign."""
-    return re.sub(rf"-[0-9a-f]{{{ID_DIGITS}}}$", "", engine_id)
-
-
 # Before this build llama-server counts wrongly what is accepted where it restores a target's state
 # after a rejection: of hybrid targets, and of those with a sliding window (llama.cpp #26320).
 COUNTS_SINCE = 10210

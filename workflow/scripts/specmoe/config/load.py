@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -108,18 +109,18 @@ A draft model has `PLAIN`, and MTP too if it has the block; other files have the
 def load(
     data: Mapping[str, Any],
     root: Path,
-    methods_of_files: Callable[[Config], MethodsOf] = lambda _: lambda _: PLAIN,
+    methods_of: Callable[[Config, str], frozenset[Method]] = lambda config, model: PLAIN,
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
     `data` is the merged mapping that Snakemake read; prompt files and shipped models are relative
-    to `root`, the workflow's folder. `methods_of_files` reads what model files are made for. Raises
+    to `root`, the workflow's folder. `methods_of` reads what a model's file is made for. Raises
     ConfigError with a line for each error: its place and the remedy.
     """
     config = _checked(Config, data, root)
     stop_at(_check_names(config))
     stop_at(_check_members(config))
-    config = _expand(config, root, methods_of_files(config))
+    config = _expand(config, root, partial(methods_of, config))
     stop_at(*(_check_suite(config, name) for name in config.selected_suites))
     stop_at(_check_excluded(config))
     return config

@@ -154,10 +154,10 @@ def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block
 
     It needs the engine's libraries, which one built elsewhere may lack.
     """
-    own = (*config.measurement.engine_args,)
-    if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
+    usual, engine = (*config.measurement.engine_args,), config.engines[config.campaign.engine]
+    if not config.measurement.pass_samples or isinstance(engine, PathEngine):
         return []
-    return [one for one in blocks if one.protocol == Protocol.PAIRED and one.engine_args == own]
+    return [one for one in blocks if one.protocol == Protocol.PAIRED and one.engine_args == usual]
 
 
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:

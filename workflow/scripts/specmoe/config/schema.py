@@ -5,7 +5,7 @@ fields, are written for users. `specmoe.config.load` checks what relates one key
 """
 
 from collections.abc import Iterable
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
@@ -17,7 +17,6 @@ from specmoe.config.factors import Vary
 from specmoe.config.methods import Drafting, Method
 from specmoe.config.models import AnyModel, Family, Model, StudyModel, families
 from specmoe.config.workloads import Category, Workload
-from specmoe.files import named_if_damaged, read_record
 
 
 class Campaign(Strict):
@@ -297,11 +296,6 @@ class Config(Strict):
     workloads: dict[Name, Workload] = Field(default={})
 
     @property
-    def engine(self) -> Engine:
-        """The engine of this campaign."""
-        return self.engines[self.campaign.engine]
-
-    @property
     def models(self) -> dict[str, AnyModel]:
         """The model set of this campaign, by model id."""
         return self.model_sets[self.campaign.models]
@@ -320,10 +314,10 @@ class Config(Strict):
         return [name for name in self.measured_models if self.models[name].suffix == ".gguf"]
 
     @property
-    def needed_models(self) -> list[str]:
-        """The ids of the measured models and of the models they are made from."""
+    def needed_models(self) -> dict[str, AnyModel]:
+        """The measured models and the models they are made from, by id."""
         needed = {name for model in self.measured_models for name in self.lineage(model)}
-        return [name for name in self.models if name in needed]
+        return {name: entry for name, entry in self.models.items() if name in needed}
 
     @property
     def selected_suites(self) -> dict[str, Suite]:
@@ -404,9 +398,3 @@ class Config(Strict):
         names = [PurePath(one.files[0]).stem for one in self.models.values() if one.files]
         name = PurePath(entry.files[0]).stem if entry.files else model
         return entry.label or (model if names.count(name) > 1 else name)
-
-
-def read_config(path: Path) -> Config:
-    """Return the configuration that the workflow recorded; raises DamagedFileError."""
-    with named_if_damaged(path):
-        return Config.model_validate(read_record(path))

@@ -365,10 +365,9 @@ def check_made_files(block: Block, target: Path, drafts: Mapping[str, Path]) -> 
 
     Infos are beside the files; `drafts` has those that draft by the ids of their models.
     """
-    for arm in block.drafters:
-        if arm.method and (model := arm.model_of(block.target)):
-            draft, digests = drafts.get(model, target), set()
-            for info in map(files.info_beside, (target, draft)):
-                with files.named_if_damaged(info):
-                    digests.add(files.read_record(info)["vocabulary_sha256"])
-            check_pair(target, draft, arm.method, digests)
+    for method, model in block.drafting:
+        draft, digests = drafts.get(model, target), set()
+        for info in map(files.info_beside, (target, draft)):
+            with files.named_if_damaged(info):
+                digests.add(files.read_record(info)["vocabulary_sha256"])
+        check_pair(target, draft, method, digests)

@@ -88,8 +88,7 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
 
 def _file_bytes(entry: AnyModel, family: Family | None, source: Size | None) -> int | None:
     """Return the bytes of a model's file; None if they are unknown."""
-    kind = entry.type if isinstance(entry, models.QuantizeModel) else None
-    bits: float = resource("engine_rules")["bits"].get(kind, FULL_BITS)
+    bits: float = resource("engine_rules")["bits"].get(getattr(entry, "type", None), FULL_BITS)
     match entry:
         case models.HubModel() | models.PackageModel() if entry.size_bytes:
             return entry.size_bytes
@@ -110,9 +109,7 @@ def _size_of_experts(entry: models.UpcycleModel, family: Family | None, source: 
     These have the share of the source's bytes that they have of its family's parameters. Without
     that number the size is the largest possible: as many copies of the whole model.
     """
-    share = 1.0
-    if family is not None and family.feed_forward is not None:
-        share = family.feed_forward / family.parameters
+    share = family.feed_forward / family.parameters if family and family.feed_forward else 1.0
     copied = source.file_bytes * share
     file_bytes = round(source.file_bytes + (entry.experts - 1) * copied)
     always, routed = max(source.always_read_bytes - copied, 0), entry.experts * copied
@@ -188,14 +185,14 @@ def pass_seconds(size: Size, n_tokens: float, machine: Machine) -> float:
 def seconds_per_token(
     size: Size, machine: Machine, drafted_s: float, gamma: int, slots: int = 1
 ) -> float:
-    """Return the time of a generated token with speculation; a draft token takes `drafted_s`.
+    """Return the time of a generated token; a draft token takes `drafted_s`, without any γ is 0.
 
     A round drafts `gamma` tokens and verifies them once. After a rejection, the target reads the
     accepted tokens again, as on the hybrid models of the study; that gives one more token. Requests
     at once share rounds: a forward pass has the tokens of all `slots`, and gives tokens to each.
     """
-    accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)
     rejected = 1 - ACCEPTANCE**gamma
+    accepted = ACCEPTANCE * rejected / (1 - ACCEPTANCE)
     replay = rejected * pass_seconds(size, slots * (2 + accepted), machine)
     round_s = gamma * drafted_s + pass_seconds(size, slots * (gamma + 1), machine) + replay
     return round_s / (1 + accepted + rejected) / slots
@@ -219,12 +216,10 @@ def block_seconds(
         read = times * sum(tokens) + warmed * max(tokens)
         generated = times * len(tokens) * block.n_predict + warmed * block.warmup_tokens
         draft = sizes[arm.draft_model] if arm.draft_model and arm.method == Method.DRAFT else None
-        token_s = pass_seconds(size, slots, machine) / slots
-        if arm.speculates:
-            drafted_s = pass_seconds(draft, slots, machine) if draft else 0.0
-            # A round never drafts more than is left to generate.
-            gamma = min(arm.gamma, block.n_predict - 1)
-            token_s = seconds_per_token(size, machine, drafted_s, gamma, slots)
+        drafted_s = pass_seconds(draft, slots, machine) if draft else 0.0
+        # A round never drafts more than is left to generate.
+        gamma = min(arm.gamma, block.n_predict - 1)
+        token_s = seconds_per_token(size, machine, drafted_s, gamma, slots)
         loaded = size.file_bytes + (draft.file_bytes if draft else 0)
         start_s = START_S + loaded / LOAD_BYTES_PER_SECOND
         whole_s += block.starts(arm) * start_s + read * prompt_s + generated * token_s

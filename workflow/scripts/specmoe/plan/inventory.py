@@ -6,6 +6,7 @@ models, which use the same checks.
 
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -50,22 +51,21 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     config, blocks = campaign.config, list(campaign.blocks.values())
     _check_texts(blocks, campaign.places.root, errors)
     _check_engines(campaign, exported, errors)
-    tools = _binaries(campaign, campaign.engine_id)
+    tools = _binaries(campaign, config.campaign.engine)
     tells = help_of(tools / "llama-quantize") if tools else ""
-    entries = map(config.models.__getitem__, config.needed_models)
-    for kind in [entry.type for entry in entries if isinstance(entry, QuantizeModel)]:
+    for entry in config.needed_models.values():
         with _collecting(errors):
-            check_type(kind, tells)
+            if isinstance(entry, QuantizeModel):
+                check_type(entry.type, tells)
     known = _read_models(campaign, errors)
-    drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
-    for (name, _), arm in drafters.items():
-        drafting = arm.model_of(name)
-        pair = [near for side in (name, drafting) if side and (near := _near(config, side, known))]
-        if arm.method and len(pair) > 1:
+    pairs = ((block.target, *drafting) for block in blocks for drafting in block.drafting)
+    for name, method, drafting in dict.fromkeys(pairs):
+        pair = [near for side in (name, drafting) if (near := _near(config, side, known))]
+        if len(pair) > 1:
             (target, verifies), (draft, drafts) = pair
             digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
             with _collecting(errors):
-                check_pair(target, draft, arm.method, digests, made=drafting in known)
+                check_pair(target, draft, method, digests, made=drafting in known)
     with _collecting(errors):
         told = _look_at_chats(campaign, known)
         errors += [ConfigError(words) for words, is_error in told if is_error]
@@ -135,19 +135,19 @@ def _check_engines(
 ) -> None:
     """Check engines, which are asked if they are here, and that nothing exported steers one."""
     config = campaign.config
-    kinds = {config.models[one].kind for one in config.needed_models}
+    kinds = {entry.kind for entry in config.needed_models.values()}
     makers = {"quantize": "llama-quantize", "ngram_cache": NGRAM_MAKER}
     programs = ["llama-server", *(tool for kind, tool in makers.items() if kind in kinds)]
     if any(config.protocol_of(one) == Protocol.STUDY for one in config.campaign.suites):
         programs += ["llama-bench", "llama-speculative"]
-    for engine in campaign.engine_names:
+    for engine in campaign.engine_ids:
         binaries = _binaries(campaign, engine)
         with _collecting(errors):
             if binaries is None:
                 require_compiler()
                 continue
             require_programs(binaries, programs)
-            if engine == campaign.engine_id:  # others measure by protocol study alone
+            if engine == config.campaign.engine:  # others measure by protocol study alone
                 check_words(binaries / "llama-server", campaign.blocks.values())
     with _collecting(errors):
         refuse_exported(config.measurement.environment, exported)
@@ -155,10 +155,11 @@ def _check_engines(
 
 def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
     """Return the folder of an engine's programs: installed, or one's own; None: to be built."""
-    file, name = campaign.places.engine_file(engine), campaign.engine_names[engine]
+    file = campaign.places.engine_file(campaign.engine_ids[engine])
     if file.exists():
         return file.with_name("bin")
-    return entry.folder if isinstance(entry := campaign.config.engines[name], PathEngine) else None
+    entry = campaign.config.engines[engine]
+    return entry.folder if isinstance(entry, PathEngine) else None
 
 
 def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
@@ -184,9 +185,8 @@ def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
 def model_files(places: Places) -> dict[str, Path]:
     """Return the files of the models that are made, the user's own, or in the hub's cache."""
     files = {}
-    for name in places.config.needed_models:
-        entry, made = places.config.models[name], places.model_file(name)
-        if made.exists():
+    for name, entry in places.config.needed_models.items():
+        if (made := places.model_file(name)).exists():
             files[name] = made
         elif isinstance(entry, PathModel):
             files[name] = Path(entry.path)
@@ -221,7 +221,8 @@ class Inventory:
     hub_folder: Folder
     models_folder: Folder
     measured: Mapping[str, float]  # seconds of blocks, as the configuration asks for them now
-    changed: Mapping[str, str]  # what differs in the request of a block that was measured before
+    # Blocks that were measured before, by suite and by what differs in their request now.
+    again: Mapping[tuple[str, str], list[Block]]
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     former: int = 0  # blocks of 2.0.0, which had all prompts
     unbuilt: tuple[str, ...] = ()  # engines that are built first
@@ -242,21 +243,21 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     infos = {name: info for name, (_, info) in known.items()}
     asked = {
         name: size
-        for name in config.needed_models
-        if isinstance(entry := config.models[name], HubModel)
+        for name, entry in config.needed_models.items()
+        if isinstance(entry, HubModel)
         and name not in files
         and not entry.size_bytes
         and (size := hub.ask_size(entry)) is not None
     }
     sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
-    measured, changed = {}, {}
+    measured, again = {}, defaultdict[tuple[str, str], list[Block]](list)
     requests = Asked(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", requests.block(block.block)
         if (seconds := requests.records.seconds(name, request)) is not None:
             measured[block.block] = seconds
         elif reason := requests.records.latest_change(name, request):
-            changed[block.block] = reason
+            again[block.suite, reason].append(block)
     hub_folder, models_folder = (
         Folder(path, shutil.disk_usage(existing(path)).free, existing(path).stat().st_dev)
         for path in (hub.cache_folder(), places.models_folder)
@@ -267,7 +268,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         hub_folder=hub_folder,
         models_folder=models_folder,
         measured=measured,
-        changed=changed,
+        again=again,
         former=sum(
             head.request.get("version", 0) < MEASURE_VERSION
             for file in (places.folder / "blocks").rglob("r*.jsonl")
@@ -277,11 +278,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             prompt: max(_bytes_of(*sent, places.root) // BYTES_PER_TOKEN, 1)
             for prompt, sent in _sent_in(blocks).items()
         },
-        unbuilt=tuple(
-            name
-            for engine, name in campaign.engine_names.items()
-            if _binaries(campaign, engine) is None
-        ),
+        unbuilt=tuple(name for name in campaign.engine_ids if _binaries(campaign, name) is None),
         chats=tuple(dict.fromkeys(words for words, _ in _look_at_chats(campaign, known))),
         early_builds={
             name: build

@@ -6,6 +6,7 @@ It is printed, by `paper/plan.txt.j2`.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,13 +27,6 @@ from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.text import duration, fill_template
 
 _Downloaded = HubModel | PackageModel
-
-
-def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
-    groups: dict[Any, list[Any]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 class Shortfall(NamedTuple):
@@ -131,14 +125,16 @@ class Plan:
     def shortfalls(self) -> list[Shortfall]:
         """What does not fit the disks and the memory, most first; empty if everything does."""
         folders = ((self.found.hub_folder, self.downloads), (self.found.models_folder, self.made))
-        sizes = ((one, sum(size or 0 for size in files.values())) for one, files in folders)
-        # By disk: both may go to the same one.
-        wanted = _grouped((folder.disk, (folder, size)) for folder, size in sizes if size)
+        sizes = [
+            (one, size) for one, files in folders if (size := sum(filter(None, files.values())))
+        ]
+        # Both may go to the same disk.
+        wanted = ([*parts] for _, parts in groupby(sizes, lambda part: part[0].disk))
         disks = [
             Shortfall(
                 "disk", needed, free, at_home(" and ".join(str(one.path) for one, _ in parts))
             )
-            for parts in wanted.values()
+            for parts in wanted
             if (needed := sum(size for _, size in parts)) > (free := parts[0][0].free_bytes)
         ]
         return disks + [
@@ -185,10 +181,6 @@ def _probed(machine: Path) -> float | None:
 
 def describe(plan: Plan, options: str) -> str:
     """Return what is printed of a plan; `options` configure the campaign."""
-    changed = plan.found.changed
-    again = _grouped(
-        ((one.suite, changed[one.block]), one) for one in plan.blocks if one.block in changed
-    )
     # Where texts end by themselves, before `n_predict`, it may take less.
     ends_early = any(block.stop == Stop.EOS for block in plan.blocks)
     low = LOW * (ENDS_EARLY if ends_early else 1.0)
@@ -200,7 +192,6 @@ def describe(plan: Plan, options: str) -> str:
         # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
         prompts=len({source.prompt for block in plan.blocks for source in block.prompts}),
-        again=again,
         left=duration(left_s(plan.blocks, plan.found.measured)),
         span=lambda seconds: duration(seconds and low * seconds, seconds and HIGH * seconds),
         duration=duration,
@@ -213,7 +204,7 @@ def describe(plan: Plan, options: str) -> str:
         fixed_drafts={
             (arm.method, arm.gamma)
             for block in plan.blocks
-            for arm in block.drafters
+            for arm in block.arms
             if arm.method and "gamma" not in METHODS[arm.method].flags
         },
         options=options,
