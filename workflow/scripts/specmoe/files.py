@@ -76,7 +76,7 @@ _unsaved: dict[Path, dict[str, Seen]] = {}
 
 
 def file_digests(
-    files: Iterable[Path], memory: Path, known: Mapping[str, str] | None = None
+    files: Iterable[Path], memory: Path, known: Mapping[Path, str] | None = None
 ) -> dict[str, str]:
     """Return the SHA-256 of files by name; a file is hashed only if it changed since the last time.
 
@@ -89,7 +89,7 @@ def file_digests(
     for file in files:
         stat = file.stat()
         state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-        digest, size = (known or {}).get(file.name) or hashed.get(state), gigabytes(stat.st_size)
+        digest, size = (known or {}).get(file) or hashed.get(state), gigabytes(stat.st_size)
         if digest is None and stat.st_size > _SLOW_TO_READ:
             print(f"Reading {file} ({size}): new, or changed on the disk", flush=True)
         now[file.name] = Seen(*state, digest or sha256_of(file))

@@ -7,6 +7,7 @@ from pathlib import Path
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress
+from specmoe.engine.identity import fact
 from specmoe.files import ROOT, replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
@@ -27,11 +28,14 @@ def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
     assert left is not None and left.arms
     if left.repeat == 0:  # the other repeats load the same files
         from specmoe.models.chats import check_chats  # loads numpy, which no other one needs
-        from specmoe.models.gguf import check_made_files
+        from specmoe.models.gguf import check_pair
 
         target = places.model_file(left.target)
-        drafts = {model: places.model_file(model) for model in left.draft_models}
-        check_made_files(left, target, drafts)
+        for arm in left.drafters:
+            if arm.method and (model := arm.model_of(left.target)):
+                infos = map(places.info, (left.target, model))
+                digests = {fact(info, "vocabulary_sha256") for info in infos}
+                check_pair(target, places.model_file(model), arm.method, digests)
         check_chats(left, target, places.root)
     name, request = f"blocks/{block}", asked.block(block)
     measure = partial(measure_block, campaign, left)

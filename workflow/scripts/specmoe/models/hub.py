@@ -21,7 +21,7 @@ from huggingface_hub import constants, errors, hf_hub_download, model_info, try_
 from specmoe.config.base import resource
 from specmoe.config.models import HubModel
 from specmoe.errors import ModelError, ended_if_slow
-from specmoe.files import gigabytes, link, replace_text, sha256_of
+from specmoe.files import file_digests, gigabytes, link, seen_of_model, sha256_of
 
 _OF_NETWORK: Final = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError)
 _OF_CLIENT: Final = (*_OF_NETWORK, OSError, ValueError)
@@ -29,8 +29,8 @@ _OF_CLIENT: Final = (*_OF_NETWORK, OSError, ValueError)
 _logger = logging.getLogger(__name__)
 
 
-def fetch_from_hub(model: HubModel, out: Path, digests: Path) -> None:
-    """Make `out` a link to a verified model, downloaded unless it is cached; write its `digests`.
+def fetch_from_hub(model: HubModel, out: Path) -> None:
+    """Make `out` a link to a verified model, downloaded unless it is cached; keep its digests.
 
     A part must have the digests of the hub and of the config. Raises ModelError if it cannot be
     downloaded or has another digest.
@@ -64,8 +64,8 @@ def fetch_from_hub(model: HubModel, out: Path, digests: Path) -> None:
             )
         if not stated:
             _logger.info("%s: the config has no sha256; give it %s", place, hashed[path])
-    named = zip(hashed.values(), link(next(iter(hashed)), out), strict=True)
-    replace_text(digests, "".join(f"{sha256}  {one.name}\n" for sha256, one in named))
+    link(next(iter(hashed)), out)
+    file_digests(hashed, seen_of_model(out), hashed)  # so it is not hashed again
 
 
 def cached(model: HubModel) -> Path | None:
