@@ -8,6 +8,7 @@ from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress
 from specmoe.engine.identity import fact
+from specmoe.errors import ConfigError, abridged
 from specmoe.files import ROOT, replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
@@ -27,7 +28,7 @@ def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
     left = asked.progress.remaining(block)
     assert left is not None and left.arms
     if left.repeat == 0:  # the other repeats load the same files
-        from specmoe.models.chats import check_chats  # loads numpy, which no other one needs
+        from specmoe.models.chats import look_at_chats  # loads numpy, which no other one needs
         from specmoe.models.gguf import check_pair
 
         target = places.model_file(left.target)
@@ -36,7 +37,9 @@ def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
                 infos = map(places.info, (left.target, model))
                 digests = {fact(info, "vocabulary_sha256") for info in infos}
                 check_pair(target, places.model_file(model), arm.method, digests)
-        check_chats(left, target, places.root)
+        told = look_at_chats(left, target, places.root)
+        if errors := [words for words, is_error in told if is_error]:
+            raise ConfigError(abridged(errors))
     name, request = f"blocks/{block}", asked.block(block)
     measure = partial(measure_block, campaign, left)
     record, fresh = asked.records.measured_once(name, request, measure)
