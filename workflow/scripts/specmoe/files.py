@@ -233,8 +233,8 @@ def named_if_damaged(path: Path) -> Iterator[None]:
         ) from error
 
 
-def link(file: Path, out: Path) -> list[Path]:
-    """Make `out` a symbolic link to a model, and return the links that hold its parts.
+def link(file: Path, out: Path) -> None:
+    """Make `out` a symbolic link to a model.
 
     A split model, given by its first part, gets one link for each part, beside `out` and named
     after it; `out` points to the first of them. Links of an earlier model are removed. Raises
@@ -247,12 +247,11 @@ def link(file: Path, out: Path) -> list[Path]:
             old.unlink()
     if len(files) == 1:
         out.symlink_to(file.absolute())
-        return [out]
+        return
     links = [out.with_name(name) for name in parts_of(f"{out.stem}-00001-of-{len(files):05}.gguf")]
     for part_link, part in zip(links, files, strict=True):
         part_link.symlink_to(part.absolute())
     out.symlink_to(links[0].name)
-    return links
 
 
 def require_files(model: Path) -> list[Path]:
