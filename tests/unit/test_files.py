@@ -10,6 +10,7 @@ from specmoe.errors import ConfigError, DamagedFileError, ModelError
 from specmoe.files import (
     at_home,
     engine_path,
+    files_of_model,
     link,
     named_if_damaged,
     parts_of,
@@ -71,7 +72,7 @@ def test_a_whole_model_is_linked_and_is_its_own_engine_path(
 ):
     [file] = user_files(name)
     monkeypatch.chdir(tmp_path)
-    assert link(file.relative_to(tmp_path), out) == [out]
+    link(file.relative_to(tmp_path), out)
     assert out.read_text() == name
     assert engine_path(out) == out
     assert engine_path(file) == file
@@ -79,13 +80,14 @@ def test_a_whole_model_is_linked_and_is_its_own_engine_path(
 
 def test_a_split_model_is_linked_part_by_part_and_so_is_its_link(user_files, out):
     first, *_ = user_files(*SPLIT)
-    links = link(first, out)
+    link(first, out)
+    links = files_of_model(out)
     assert [path.name for path in links] == parts_of("draft_0.8b-00001-of-00003.gguf")
     assert [path.read_text() for path in links] == SPLIT
     assert out.read_text() == SPLIT[0]
     assert engine_path(out) == links[0]
-    again = link(out, out.with_name("again.gguf"))
-    assert [path.read_text() for path in again] == SPLIT
+    link(out, out.with_name("again.gguf"))
+    assert [path.read_text() for path in files_of_model(out.with_name("again.gguf"))] == SPLIT
 
 
 @pytest.mark.parametrize("missing", range(3))
@@ -105,8 +107,8 @@ def test_a_model_in_place_of_a_split_one_leaves_none_of_its_links(user_files, ou
     link(user_files(*SPLIT)[0], out)
     other = out.with_name("draft_0.8b-mtp-00001-of-00003.gguf")
     other.symlink_to("elsewhere")
-    links = link(user_files(*now)[0], out)
-    assert set(out.parent.iterdir()) == {out, other, *links}
+    link(user_files(*now)[0], out)
+    assert set(out.parent.iterdir()) == {out, other, *files_of_model(out)}
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "\x00\x00"])

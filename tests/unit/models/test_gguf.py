@@ -275,8 +275,8 @@ def test_a_model_of_another_family_is_refused(dense, wrong, message):
 def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense, tmp_path):
     digest, info = sha256_of(dense), tmp_path / "info.json"
     entry = PathModel(kind="path", path=str(dense), sha256=digest)
-    write_info(dense, entry, None, ("", ""), None, info)
+    write_info(dense, entry, None, ("", ""), info)
     assert load_info(info).sha256 == digest
     with pytest.raises(ModelError, match=f"SHA-256 {digest}, not {'0' * 64}; correct"):
         wrong = entry.model_copy(update={"sha256": "0" * 64})
-        write_info(dense, wrong, None, ("", ""), None, info)
+        write_info(dense, wrong, None, ("", ""), info)

@@ -15,6 +15,7 @@ import yaml
 
 from specmoe.campaign.gate import load_campaign
 from specmoe.errors import TOO_SLOW
+from specmoe.files import seen_of_model
 from specmoe.files import sha256_of as digest
 
 from ...conftest import ROOT, merge
@@ -143,6 +144,7 @@ def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
     assert said == f"{PLACE}: 0.1 MB to download into {user.folder}/home/hub\n"
     assert user.out.resolve() == user.blobs / digest(served)
     assert digest(user.out) == digest(served)
+    assert digest(served) in seen_of_model(user.out).read_text()  # it is not hashed again
     assert user.left == [""]
     assert user.fetch().splitlines()[-1] == (
         f"{PLACE}: the config has no sha256; give it {digest(served)}"

@@ -12,10 +12,12 @@ from specmoe.runs.other_tables import (
     read_pass_times,
     read_scores,
     rows_of_passes,
-    seen_experts,
+    sizes_of,
     table_of,
     undisturbed_passes,
 )
+
+from ...recipes import made_info
 
 
 def passes(model="moe", repeat=0, experts=11.0, disturbed_reason=None):
@@ -51,7 +53,8 @@ def test_passes_beside_other_work_are_kept_and_in_no_estimate(table):
 
 def test_experts_are_means_over_repeats_and_dense_models_have_none(table):
     read = table(passes(), passes(repeat=1, experts=12.0), passes("dense", experts=None))
-    assert seen_experts(read) == {"moe": ((5, 11.5),)}
+    sizes = sizes_of(dict.fromkeys(["moe", "dense"], made_info()), read)
+    assert [sizes[name].seen_experts for name in ("moe", "dense")] == [((5, 11.5),), ()]
     assert read["experts"].isna().tolist() == [False, False, True]
     assert [*read.loc[0, "layers"]] == [10.0, 12.0]
     assert read.loc[2, "layers"] is None

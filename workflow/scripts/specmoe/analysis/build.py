@@ -28,13 +28,8 @@ from specmoe.config.methods import BY_TYPE, PARAMETERS, Method, draft_label
 from specmoe.config.models import TARGETS, UpcycleModel
 from specmoe.config.schema import Config, Statistics
 from specmoe.files import read_record
-from specmoe.models.info import ModelInfo, load_infos, size_of_info
-from specmoe.runs.other_tables import (
-    read_agreement,
-    read_pass_times,
-    seen_experts,
-    undisturbed_passes,
-)
+from specmoe.models.info import ModelInfo, load_infos
+from specmoe.runs.other_tables import read_agreement, read_pass_times, sizes_of, undisturbed_passes
 from specmoe.runs.schema import read_runs, undisturbed
 
 # What the table of models has of their infos.
@@ -67,8 +62,7 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     # settings.
     costed = compared[compared["forced_acceptance"].notna() | compared.index.isin(drafting.index)]
     tables = setting_tables(pairs, statistics)
-    seen = seen_experts(pass_times)
-    sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
+    sizes = sizes_of(infos, pass_times)
     pass_times = undisturbed_passes(pass_times)
     tokens = summaries.token_times(usual(counted))
     beside = baselines_beside(usual_pairs, statistics)

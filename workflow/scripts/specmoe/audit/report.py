@@ -16,8 +16,8 @@ from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import ROOT, named_if_damaged, read_record
-from specmoe.models.info import load_infos, size_of_info
-from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
+from specmoe.models.info import load_infos
+from specmoe.runs.other_tables import read_agreement, read_pass_times, sizes_of
 from specmoe.runs.schema import disturbed_beyond_usual, excluded, read_runs
 from specmoe.runs.shipped import check_manifest
 from specmoe.text import counted, fill_template
@@ -74,8 +74,7 @@ def audit(campaign: LoadedCampaign) -> None:
         check_manifest(data)
     infos, machine = load_infos(data / "models.json"), data / "machine.json"
     passes = read_pass_times(*campaign.pass_times)
-    seen = seen_experts(passes)
-    sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
+    sizes = sizes_of(infos, passes)
     with named_if_damaged(machine):
         bandwidth, rates = known_bandwidth(read_record(machine), passes, sizes)
     gaps: dict[str, Gap] = {}

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.config.models import HubModel, NgramCache, PackageModel, QuantizeModel
+from specmoe.config.models import NgramCache, QuantizeModel
 from specmoe.engine.identity import fact
 
 Files = dict[str, list[Path]]
@@ -41,11 +41,6 @@ class Inputs:
         info = places.models_folder / "makers" / f"{model}.json"
         maker = str(fact(info, "id")) if info.exists() else usual
         return maker if places.engine_file(maker).exists() else usual
-
-    def digests_of_download(self, model: str) -> list[Path]:
-        """Return the file with the digests of a downloaded model, in a list."""
-        downloaded = isinstance(self.places.config.models[model], HubModel | PackageModel)
-        return [self.places.models_folder / f"{model}.sha256"] if downloaded else []
 
     def of_blocks(self, *blocks: str) -> Files:
         """Return what blocks load. Raises ConfigError for one that the campaign does not have."""

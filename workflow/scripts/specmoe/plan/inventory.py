@@ -260,7 +260,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             again[block.suite, reason].append(block)
     hub_folder, models_folder = (
         Folder(path, shutil.disk_usage(existing(path)).free, existing(path).stat().st_dev)
-        for path in (hub.cache_folder(), places.models_folder)
+        for path in (hub.CACHE, places.models_folder)
     )
     return Inventory(
         here=frozenset(files),

@@ -16,7 +16,7 @@ from specmoe.campaign.inputs import Inputs
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.hardware.description import collect
 from specmoe.measure.model_passes import BESIDE
-from specmoe.models.info import load_info, save_info
+from specmoe.models.info import ModelInfo, Size, load_info, save_info, size_of_info
 from specmoe.records import Request
 from specmoe.runs.collect import collect_runs, measured_as_asked
 from specmoe.runs.schema import read_table, schema_errors, validated
@@ -165,11 +165,12 @@ def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[quiet | ~quiet.groupby(frame["model"]).transform("any")]
 
 
-def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]]:
-    """Return, by model, pass widths and the distinct experts that they visited in a layer.
+def sizes_of(infos: Mapping[str, ModelInfo], passes: pd.DataFrame) -> dict[str, Size]:
+    """Return the sizes of models with pass widths and the distinct experts seen in a layer.
 
-    Means over repeats; a dense model is left out. Experts do not depend on outputs or engine.
+    Means over repeats; a dense model has none. Experts do not depend on outputs or engine.
     """
-    counted = frame.dropna(subset="experts").groupby(["model", "n_tokens"])["experts"]
+    counted = passes.dropna(subset="experts").groupby(["model", "n_tokens"])["experts"]
     means: Any = counted.mean().reset_index("model").groupby("model")["experts"]
-    return {model: tuple(own.items()) for model, own in means}
+    seen = {model: tuple(widths.items()) for model, widths in means}
+    return {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
