@@ -24,7 +24,7 @@ from ..simulated_rounds import STEP_MS, pass_cost, verify_cost
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
     "protocols": made.several_ways,
-    **dict.fromkeys(["methods", "positions"], made.several_methods),
+    "methods": made.several_methods,
     "categories": made.with_categories,
     "levels": made.with_loads,
     "upcycled_pairs": made.with_upcycled_pairs,
