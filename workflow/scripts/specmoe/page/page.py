@@ -123,9 +123,8 @@ def write_data(analysis: Analysis, recording: Recording | None, folder: Path) ->
     for name in data_names(analysis):
         frame: pd.DataFrame = getattr(analysis, name)
         frame.to_parquet(folder / f"{name}.parquet", index=False)
-        words = frame.select_dtypes(["object", "string"])
-        harmless = frame.assign(**{str(key): words[key].map(spreadsheet_text) for key in words})
-        harmless.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+        file = folder / f"{name}.csv"
+        frame.map(spreadsheet_text).to_csv(file, index=False, lineterminator="\n")
 
 
 def data_names(analysis: Analysis) -> list[str]:
