@@ -28,8 +28,7 @@ SHOWING = {
     "categories": made.with_categories,
     "levels": made.with_loads,
     "upcycled_pairs": made.with_upcycled_pairs,
-    **dict.fromkeys(["verification_cost", "experts"], made.costed),
-    **dict.fromkeys(["break_even", "gamma_curves"], made.costed),
+    **dict.fromkeys(["verification_cost", "experts", "break_even", "gamma_curves"], made.costed),
     "state": made.with_state,
     "best_settings": lambda: made.advised(full()),
 }
