@@ -24,12 +24,11 @@ from ..simulated_rounds import STEP_MS, pass_cost, verify_cost
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
     "protocols": made.several_ways,
-    **dict.fromkeys(["methods", "positions"], made.several_methods),
+    "methods": made.several_methods,
     "categories": made.with_categories,
     "levels": made.with_loads,
     "upcycled_pairs": made.with_upcycled_pairs,
-    **dict.fromkeys(["verification_cost", "experts"], made.costed),
-    **dict.fromkeys(["break_even", "gamma_curves"], made.costed),
+    **dict.fromkeys(["verification_cost", "experts", "break_even", "gamma_curves"], made.costed),
     "state": made.with_state,
     "best_settings": lambda: made.advised(full()),
 }

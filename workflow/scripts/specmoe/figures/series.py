@@ -166,37 +166,5 @@ def plot_state(analysis: Analysis) -> Figure | None:
     return parts.draw_panels(groups, draw_panel, labels, handles, parts.mark_no_change)
 
 
-def plot_positions(analysis: Analysis) -> Figure | None:
-    """Show conditional and cumulative acceptance by position, or None if no rounds were logged.
-
-    A row for each target. A line for each method and the file that it loads: its longest drafts, in
-    the first setting that has them.
-    """
-    settings, line = analysis.positions, ["series", "drafter"]
-    settings = settings[settings["gamma"] == settings.groupby(line)["gamma"].transform("max")]
-    first = settings.groupby(line)["draft_rank"].transform("min")
-    settings = settings[settings["draft_rank"] == first]
-    ordered = settings.sort_values("draft_rank", kind="stable")
-    looks = looks_of(ordered["drafter"].drop_duplicates())
-
-    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        parts.draw_series(axes, members, "position", "accepted", looks, by="drafter")
-        axes.set_xlim(0.5, settings["position"].max() + 0.5)
-        parts.whole_numbers(axes)
-
-    def finish(axes: Axes) -> None:
-        axes.set_ylim(-0.03, 1.05)
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-
-    groups = [
-        (kind, members.assign(label=members["label"] + f", {kind}", accepted=members[kind]))
-        for _, members in settings.groupby("series", sort=False)
-        for kind in ("conditional", "cumulative")
-    ]
-    labels = ("position among the draft tokens", "accepted")
-    handles = [parts.handle(look, short(drafter)) for drafter, look in looks.items()]
-    return parts.draw_panels(groups, draw_panel, labels, handles, finish, most_columns=2)
-
-
 def _draft(members: pd.DataFrame) -> str:
     return f"draft {short(members['draft_label'].iloc[0])}"

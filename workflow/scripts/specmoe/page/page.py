@@ -84,7 +84,6 @@ def render_page(
         pair=pair,
         zh=zh,
         t=zh.beside,
-        kind=kind_of(known["campaign"]),
         gains=GAINS,
         Answer=Answer,
         speedups=[row["speedup"] for row in known["advised"] if row["settings"]],
@@ -123,27 +122,13 @@ def write_data(analysis: Analysis, recording: Recording | None, folder: Path) ->
     for name in data_names(analysis):
         frame: pd.DataFrame = getattr(analysis, name)
         frame.to_parquet(folder / f"{name}.parquet", index=False)
-        words = frame.select_dtypes(["object", "string"])
-        harmless = frame.assign(**{str(key): words[key].map(spreadsheet_text) for key in words})
-        harmless.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+        file = folder / f"{name}.csv"
+        frame.map(spreadsheet_text).to_csv(file, index=False, lineterminator="\n")
 
 
 def data_names(analysis: Analysis) -> list[str]:
     """Return the tables of the analysis that have rows."""
     return [name for name in TABLES if len(getattr(analysis, name))]
-
-
-def kind_of(campaign: Record) -> str:
-    """Return the kind of a campaign, which selects words of the page.
-
-    `published`: the study's own rows; `synthetic`: small models with random weights; `shape`:
-    random weights in the sizes of real models; `real`: any other models.
-    """
-    if campaign["source"] == "study_rows":
-        return "published"
-    if not campaign["synthetic"]:
-        return "real"
-    return "shape" if campaign["full_size"] else "synthetic"
 
 
 def pair(english: str, chinese: str) -> Markup:

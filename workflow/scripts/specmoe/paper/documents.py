@@ -99,6 +99,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     return {
         "analysis": analysis,
         "campaign": campaign,
+        "published": campaign["source"] == "study_rows",
         "totals": analysis.suites[["blocks", "runs"]].sum(),
         "repeated": max([campaign["repeats"], *settings["blocks"]]) > 1,
         "session": expm1(campaign["session_reach"]),

@@ -5,8 +5,8 @@ a `longtable` that runs over pages, from neutral cells.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -72,10 +72,14 @@ def render_table(name: str, whole: Table, analysis: Analysis) -> str:
     table = whole.part(printed, OVER_PAGES if long else ON_A_PAGE)
     columns = zip(table.columns, zip(*table.rows, strict=True), strict=True)
     alignment = "".join(_alignment(column, cells, long=long) for column, cells in columns)
-    head, body = _head(table.columns, analysis.campaign["confidence"].iloc[0]), _body(table)
+    rows = [
+        [_cell(column, cell, row) for column, cell in zip(table.columns, cells, strict=True)]
+        for row, cells in zip(table.records, table.rows, strict=True)
+    ]
+    head, body = _head(table.columns, analysis.campaign["confidence"].iloc[0]), _body(table, rows)
     if table.about.transposed:
         heads = [to_latex(column.head.en) for column in table.columns]
-        lines = [_line(cells) for cells in zip(heads, *_latex_rows(table), strict=True)]
+        lines = [_line(cells) for cells in zip(heads, *rows, strict=True)]
         alignment, head, body = "l" * (1 + len(table.rows)), lines[:1], lines[1:]
     elif len(table.rows) < len(whole.rows):
         shown = f"The first {len(table.rows)} of {len(whole.rows)} rows"
@@ -112,40 +116,33 @@ def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
     return [_line(first), *rules, last]
 
 
-def _body(table: Table) -> list[str]:
-    """Return the lines of the rows, with what stands between them."""
+def _body(table: Table, rows: Sequence[list[str]]) -> list[str]:
+    """Return the lines of the rows, with what stands between them.
+
+    In a group, names are left out that the row above has. The first of the names is a group's own;
+    the others are left out together.
+    """
     about, width = table.about, len(table.columns)
     lines: list[str] = []
-    rows = pairwise([{}, *table.records])
-    for (above, row), cells in zip(rows, _latex_rows(table), strict=True):
-        if above and (about.spaced or row.get(about.group) != above.get(about.group)):
+    above: Record = {}
+    names_above: list[str] = []
+    for row, cells, latex in zip(table.records, table.rows, rows, strict=True):
+        grouped = bool(above) and row.get(about.group) == above.get(about.group)
+        names = [cell.text for cell in cells[1 : about.once]]
+        if above and (about.spaced or not grouped):
             lines.append(r"\addlinespace[2pt]" if table.long and about.spaced else r"\addlinespace")
         heading = row.get(about.above)
         if pd.notna(heading) and heading != above.get(about.above):
             heading = rf"\groupheading{{\emph{{{to_latex(heading)}}}}}"
             lines.append(rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\*")
-        lines.append(_line(cells))
+        known = (about.once if names == names_above else min(about.once, 1)) if grouped else 0
+        lines.append(_line([""] * known + latex[known:]))
         below = row.get(about.below)
         if pd.notna(below):
             note = rf"\multicolumn{{{width - 1}}}{{l}}{{\emph{{{to_latex(below)}}}}}"
             lines.append(_line(["", note]))
+        above, names_above = row, names
     return lines
-
-
-def _latex_rows(table: Table) -> Iterator[list[str]]:
-    """Yield the cells of each row; in a group, names are left out that the row above has.
-
-    The first of the names is a group's own; the others are left out together.
-    """
-    once, group = table.about.once, table.about.group
-    rows = zip(table.records, table.rows, strict=True)
-    for (above, cells_above), (row, cells) in pairwise([({}, []), *rows]):
-        latex = [_cell(*both, row) for both in zip(table.columns, cells, strict=True)]
-        if once and above and row[group] == above[group]:
-            names, names_above = ([one.text for one in of[1:once]] for of in (cells, cells_above))
-            known = once if names == names_above else 1
-            latex[:known] = [""] * known
-        yield latex
 
 
 def _cell(column: TableColumn, cell: Cell, row: Record) -> str:

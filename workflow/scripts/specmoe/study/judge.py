@@ -171,8 +171,7 @@ def _by_protocol(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
 
 def _runs_of(rows: Sequence[Record], analysis: Analysis) -> pd.DataFrame:
     """Return the rows of `flagged` that rows of other tables are made of."""
-    keys = ("suite", "target", "draft", "gamma", "prompt")
-    settings = pd.DataFrame([{k: row[k] for k in keys if k in row} for row in rows])
+    settings = pd.DataFrame(rows).filter(["suite", "target", "draft", "gamma", "prompt"])
     flagged = analysis.flagged
     if settings.empty:
         return flagged.iloc[:0]
