@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from specmoe.config.methods import METHODS, PARAMETERS, Method
@@ -216,9 +216,13 @@ class Block:
     @property
     def sends_chats(self) -> bool:
         """Whether the target's own template makes chats of some prompts, and no other's."""
-        given = {word.replace("_", "-") for word in self.engine_args}
-        own = given.isdisjoint(("--chat-template", "--chat-template-file"))
+        own = self.options.keys().isdisjoint(("--chat-template", "--chat-template-file"))
         return own and any(one.template == Template.CHAT for one in self.sendings.values())
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The word behind each of `engine_args`, by its name; the engine reads `_` as `-`."""
+        return {word.replace("_", "-"): value for word, value in pairwise([*self.engine_args, ""])}
 
     @property
     def runs(self) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, NoReturn
@@ -108,7 +107,7 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
         for prompt in sorted(block.prompts, key=lambda prompt: (prompt.file, prompt.line or 0))
         if (how := block.sending_of(prompt)).template == Template.CHAT
     }
-    options = {flag.replace("_", "-"): value for flag, value in pairwise(block.engine_args)}
+    options = block.options
     said: dict[Said, list[str]] = {}  # with the places of the chats of which it is to be said
     try:
         told = json.loads(options.get("--chat-template-kwargs", "{}"))
@@ -123,8 +122,11 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
             with stopped_at(monotonic() + _MOST_S):
                 if clock := _clock(source, told):
                     said[clock] = []
+                template = compiled(source)
+                # What is before what a user says, as `<|im_start|>user`.
+                *_, markup = written(template, told | ASKED).partition("?!")[0].split() or [""]
                 for place, chat in chats.items():
-                    if fault := _fault(compiled(source), told, chat):
+                    if fault := _fault(template, markup, told, chat):
                         said.setdefault(fault, []).append(place)
     except Exception as error:  # a template may do anything
         said[f"is not looked at ({type(error).__name__}: {one_line(error)})", False] = []
@@ -156,14 +158,15 @@ def _clock(source: str, told: Chat) -> Said | None:
     return (f"writes the date, so prompts change overnight; {way}", False) if now != later else None
 
 
-def _fault(template: jinja2.Template, told: Chat, chat: Chat) -> Said | None:
-    """Return what is to be said of a chat; `told` is what the template is told of every chat."""
+def _fault(template: jinja2.Template, markup: str, told: Chat, chat: Chat) -> Said | None:
+    """Return what is to be said of a chat.
+
+    `markup` is what the template writes before what a user says; it is `told` that of every chat.
+    """
     try:
         text = written(template, told | chat)
     except _RefusedError as error:
         return f"refuses the chat: {error}; mend it, or {_OTHER}", True
-    # What is before what a user says, as `<|im_start|>user`.
-    *_, markup = written(template, told | ASKED).partition("?!")[0].split() or [""]
     if {"<", "["} & set(markup) and any(markup in str(one["content"]) for one in chat["messages"]):
         return f"writes {markup} before a text that has it; give `template: raw`", False
     if "tools" in chat and text == written(template, told | chat | {"tools": []}):
