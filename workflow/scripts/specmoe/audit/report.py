@@ -57,9 +57,9 @@ class Audit(NamedTuple):
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
         """Audit the runs of a campaign."""
-        found = audit_runs(evidence)
+        checked = audit_runs(evidence)
         return cls(
-            found, summarise_audit(found), count_sensitivity(evidence), required_time(evidence)
+            checked, summarise_audit(checked), count_sensitivity(evidence), required_time(evidence)
         )
 
 
@@ -89,9 +89,9 @@ def audit(campaign: LoadedCampaign) -> None:
     evidence = Evidence(
         rows, sizes, bandwidth, config.audit, gaps, scores, restored=restored, rates=rates
     )
-    found = Audit.of(evidence)
-    found.write(out)
-    text, details = describe_audit(found, rows, excluded_blocks(config)), out / "audit.txt"
+    checked = Audit.of(evidence)
+    checked.write(out)
+    text, details = describe_audit(checked, rows, excluded_blocks(config)), out / "audit.txt"
     details.write_text(text, encoding="utf-8")
     print(text.partition("\n\n")[0], f"details: {details}", sep="\n")
 
@@ -104,20 +104,20 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
     progress = Progress(campaign)
     blocks = filter(None, map(progress.remaining, progress.measured_blocks))
     requests = rows[ASKED].astype(object)
-    found = {*requests.where(requests.notna(), None).itertuples(index=False, name=None)}
+    measured = {*requests.where(requests.notna(), None).itertuples(index=False, name=None)}
     asked = {run for block in blocks for run in block.asked}
-    if wrong := asked ^ found:
-        one = min(wrong, key=str)
-        named = ", ".join(f"{name} {value}" for name, value in zip(ASKED, one, strict=True))
+    if wrong := asked ^ measured:
+        run = min(wrong, key=str)
+        named = ", ".join(f"{name} {value}" for name, value in zip(ASKED, run, strict=True))
         table = campaign.places.data / "runs.parquet"
         raise MeasurementError(
-            f"{table} {'lacks' if one in asked else 'has, unasked,'}"
+            f"{table} {'lacks' if run in asked else 'has, unasked,'}"
             f" {counted(len(wrong), 'run')} of campaign {campaign.config.campaign.name} ({named}):"
             " give the configuration with which it was packed, or measure it again"
         )
 
 
-def describe_audit(found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block] = ()) -> str:
+def describe_audit(checked: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block] = ()) -> str:
     """Return the audit of rows as text: a summary, a blank line, and what every check found.
 
     `unmeasured` are the blocks that the configuration excludes.
@@ -125,14 +125,14 @@ def describe_audit(found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block]
     return fill_template(
         ROOT / "paper/audit.txt.j2",
         campaigns=rows["campaign"].unique(),
-        counts=found.summary.iloc[-1],
-        checks=[_describe_check(*one) for one in found.audit.groupby("check", sort=False)],
-        flagged=found.sensitivity.set_index("factor")["flagged_decoding"].to_dict(),
-        missed=mostly_missed(found.sensitivity),
+        counts=checked.summary.iloc[-1],
+        checks=[_describe_check(*group) for group in checked.audit.groupby("check", sort=False)],
+        flagged=checked.sensitivity.set_index("factor")["flagged_decoding"].to_dict(),
+        missed=mostly_missed(checked.sensitivity),
         unmeasured=unmeasured,
         disturbed=rows.loc[disturbed_beyond_usual(rows), "run"].tolist(),
         excluded=len(excluded(rows)),
-        table=_table(found.audit),
+        table=_table(checked.audit),
     )
 
 
