@@ -155,7 +155,7 @@ _TYPES = {"text": {"string"}, "flag": {"boolean"}, "list": {"mixed"}}
 _TYPES |= {"number": _NUMBERS, "count": _NUMBERS}
 
 
-class Table(NamedTuple):
+class Declaration(NamedTuple):
     """A table of the analysis: the types of its columns, and more that `tables.yaml` explains."""
 
     columns: dict[str, str]
@@ -176,7 +176,7 @@ class Table(NamedTuple):
         return ""
 
 
-def _read_tables() -> dict[str, Table]:
+def _read_tables() -> dict[str, Declaration]:
     declared = read_yaml(Path(__file__).with_name("tables.yaml"))
     groups = declared["groups"] | {"arm": dict.fromkeys(ARM_COLUMNS, "number")}
     labels, tables = {label.__name__: label for label in _LABELS}, {}
@@ -186,7 +186,7 @@ def _read_tables() -> dict[str, Table]:
         columns = {column: about.partition(",")[0] for column, about in said}
         ends = product(table.get("intervals", []), ("", "_low", "_high"))
         columns |= {f"{number}{end}": "number" for number, end in ends}
-        tables[name] = Table(columns, table.get("order", []), labels.get(table.get("label")))
+        tables[name] = Declaration(columns, table.get("order", []), labels.get(table.get("label")))
     return tables
 
 

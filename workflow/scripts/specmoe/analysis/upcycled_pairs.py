@@ -59,9 +59,9 @@ def compare_pairs(
             yield {"gamma": gamma} | _compared(its)
 
     setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
-    found = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
+    settings = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
     peers = [*MEASURED_BY, "suite", "target"]
-    return with_ends(found, peers, statistics, *_RATIOS, "experts_ratio")
+    return with_ends(settings, peers, statistics, *_RATIOS, "experts_ratio")
 
 
 def _compared(pairs: pd.DataFrame) -> dict[str, object]:
@@ -139,5 +139,5 @@ def compare_passes(
             "bound_ms": bound,
         }
 
-    found = by_group(passes, ["engine", "model", "n_tokens"], row)
-    return with_ends(found, ["engine", "model"], statistics, *_PASS_RATIOS)
+    timed = by_group(passes, ["engine", "model", "n_tokens"], row)
+    return with_ends(timed, ["engine", "model"], statistics, *_PASS_RATIOS)
