@@ -113,20 +113,6 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     return Analysis(analysis.tables, **shared)
 
 
-def advice_so_far(
-    runs: pd.DataFrame,
-    config: Config,
-    infos: Mapping[str, ModelInfo],
-    audit: pd.DataFrame,
-    stages: Iterable[Mapping[str, Any]] = (),
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of `advice_from`, of the runs of a campaign that goes on."""
-    runs = summaries.with_conditions(runs)
-    pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
-    settings = setting_tables(pairs, config.statistics)["settings"]
-    return advice_from(usual(runs), pairs, settings, audit, config, infos, stages)
-
-
 def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.DataFrame]:
     """Return the tables `settings` and `levels` of pairs, see `make_pairs`."""
     varied = pairs["forced_acceptance"].notna() | is_no_control(pairs)

@@ -9,15 +9,16 @@ settings are measured, on as many prompts as the minutes allow.
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.advice import Status
-from specmoe.analysis.build import advice_so_far
+from specmoe.analysis import summaries
+from specmoe.analysis.advice import Status, advice_from
+from specmoe.analysis.build import setting_tables
 from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.noise import prior
@@ -74,8 +75,7 @@ def select_arms(
     arms = [arm for arm in block.arms if arm.speculates and arm.forced_acceptance is None]
     facts = [(block.target, engine_type(arm.method), arm.draft_model) for arm in arms]
     frame = pd.DataFrame(facts, columns=["target", "method", "draft_model"])
-    counted = is_no_control(with_controls(frame, unrelated, infos))
-    return [arm for arm, counts in zip(arms, counted, strict=True) if counts]
+    return [*compress(arms, is_no_control(with_controls(frame, unrelated, infos)))]
 
 
 def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
@@ -134,7 +134,10 @@ def compare(
     runs = frame_of(row for name in blocks for row in rows_of_block(asked, name))
     # What rests on sizes, machines and probabilities is checked at the end.
     audit = audit_runs(Evidence(runs, {}, None, config.audit))
-    known = advice_so_far(runs, config, infos, audit, rows.values())
+    pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
+    settings = setting_tables(pairs, config.statistics)["settings"]
+    runs = summaries.usual(summaries.with_conditions(runs))
+    known = advice_from(runs, pairs, settings, audit, config, infos, rows.values())
     for target, group in groupby(sorted(rows.values(), key=_target), _target):
         drop([*group], *(frame[frame["target"] == target] for frame in known.values()))
 
