@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from specmoe.audit.report import table_files
+from specmoe.audit.report import table_files, write_tables
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT
 from specmoe.config.engines import ID_DIGITS
 from specmoe.config.factors import FACTORS
@@ -245,9 +245,7 @@ class Analysis:
 
     def write(self, folder: Path) -> None:
         """Write each table as `<name>.parquet`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in TABLES:
-            getattr(self, name).to_parquet(folder / f"{name}.parquet", index=False)
+        write_tables(folder, {name: getattr(self, name) for name in TABLES})
 
     @classmethod
     def read(cls, folder: Path) -> "Analysis":

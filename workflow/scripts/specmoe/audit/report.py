@@ -1,6 +1,6 @@
 """The audit of a campaign: its runs are read, compared with the configuration, and checked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -35,6 +35,13 @@ def table_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     return files
 
 
+def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write the Parquet file of each table in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_parquet(folder / f"{name}.parquet", index=False)
+
+
 class Audit(NamedTuple):
     """The tables of the audit, of `checks` and `bounds`."""
 
@@ -43,15 +50,9 @@ class Audit(NamedTuple):
     sensitivity: pd.DataFrame
     required_time: pd.DataFrame
 
-    def write(self, folder: Path) -> None:
-        """Write each table as `<name>.parquet`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, table in self._asdict().items():
-            table.to_parquet(folder / f"{name}.parquet", index=False)
-
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what `write` wrote; raises SchemaError for a folder that lacks a table."""
+        """Read what `audit` wrote; raises SchemaError for a folder that lacks a table."""
         return cls(*map(pd.read_parquet, table_files(folder, cls._fields).values()))
 
     @classmethod
@@ -90,7 +91,7 @@ def audit(campaign: LoadedCampaign) -> None:
         rows, sizes, bandwidth, config.audit, gaps, scores, restored=restored, rates=rates
     )
     checked = Audit.of(evidence)
-    checked.write(out)
+    write_tables(out, checked._asdict())
     text, details = describe_audit(checked, rows, excluded_blocks(config)), out / "audit.txt"
     details.write_text(text, encoding="utf-8")
     print(text.partition("\n\n")[0], f"details: {details}", sep="\n")
