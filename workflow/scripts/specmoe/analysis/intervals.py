@@ -57,9 +57,8 @@ class Estimate(NamedTuple):
         return type(self)(self.value - other.value, self.low - other.high, self.high - other.low)
 
     def times(self, factor: float) -> Self:
-        """Return a multiple."""
-        low, high = sorted((self.low * factor, self.high * factor))
-        return type(self)(self.value * factor, low, high)
+        """Return a multiple by a positive factor."""
+        return type(self)(*(number * factor for number in self))
 
     def within(self, low: float, high: float) -> Self:
         """Return the distance to the nearer end of a range; negative outside of it."""
