@@ -212,13 +212,6 @@ def shares(
     Values are linear between knots, and constant beyond them. `weights` are those of the points, or
     of each.
     """
-    places = np.asarray(knots, float)
-    at = np.asarray(points, float).clip(*places[[0, -1]] if len(places) else (None, None))
-    weights = np.broadcast_to(weights, at.shape)
-    if len(places) < 2:
-        return np.full(len(places), weights.sum())
-    count = len(places)
-    left = np.clip(np.searchsorted(places, at, side="right") - 1, 0, count - 2)
-    part = (at - places[left]) / (places[left + 1] - places[left])
-    low = np.bincount(left, weights * (1 - part), count)
-    return np.asarray(low + np.bincount(left + 1, weights * part, count), float)
+    at = np.asarray(points, float)
+    parts = [np.interp(at, knots, unit) for unit in np.eye(len(knots))]
+    return np.asarray(np.reshape(parts, (len(knots), at.size)) @ np.broadcast_to(weights, at.shape))

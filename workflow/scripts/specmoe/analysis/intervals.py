@@ -451,13 +451,10 @@ def _strata(compared: pd.DataFrame, ratio: str) -> Iterator[tuple[Stratum, pd.In
     (block_at, blocks), (prompt_at, prompts) = (
         pd.factorize(compared[name], sort=True) for name in ("block", "prompt")
     )
-    shape = len(blocks), len(prompts)
-    place = block_at * len(prompts) + prompt_at
     logs = np.log(compared[ratio].to_numpy(dtype=float))
-    sums, counts = (
-        np.bincount(place, weights, minlength=shape[0] * shape[1]).reshape(shape)
-        for weights in (np.nan_to_num(logs), ~np.isnan(logs))
-    )
+    sums, counts = np.zeros((2, len(blocks), len(prompts)))
+    np.add.at(sums, (block_at, prompt_at), np.nan_to_num(logs))
+    np.add.at(counts, (block_at, prompt_at), ~np.isnan(logs))
     kinds = np.arange(len(prompts))
     began = compared["started_at"] if "started_at" in compared else pd.Series(block_at)
     times = began.groupby(block_at).min().rank(method="first").to_numpy()
