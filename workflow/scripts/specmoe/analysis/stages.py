@@ -43,12 +43,11 @@ def measure_until_decided(campaign: LoadedCampaign, log: Path) -> None:
     """Measure repeat by repeat until each answer is decided, or the minutes end."""
     stages = Stages(campaign, log)
     ended = stages.measure()
-    last = stages.decided[-1]
     outcome = {
         "ended": ended,
         "blocks": stages.blocks,
         "passes": stages.passes,
-        "settings": [*last["settings"].values()],
+        "settings": [*stages.decided[-1]["settings"].values()],
         "stages": stages.decided,
     }
     replace_text(campaign.places.stages[0], json.dumps(outcome, indent=1) + "\n")

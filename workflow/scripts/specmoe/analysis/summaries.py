@@ -122,10 +122,9 @@ def with_controls(
     digests = {model: info.sha256 for model, info in infos.items()}
     target, draft = settings["target"], settings["draft_model"]
     same = target.map(digests).notna() & (target.map(digests) == draft.map(digests))
-    control = np.where(draft.isin(unrelated), Control.UNRELATED.value, Control.NONE.value)
-    control = np.where(same | (draft == target), Control.SELF.value, control)
-    control = np.where(by_model(settings), control, Control.NONE.value)
-    return settings.assign(control=control.astype(object))
+    cases = [~by_model(settings), same | (draft == target), draft.isin(unrelated)]
+    values = [Control.NONE.value, Control.SELF.value, Control.UNRELATED.value]
+    return settings.assign(control=np.select(cases, values, Control.NONE.value).astype(object))
 
 
 def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":

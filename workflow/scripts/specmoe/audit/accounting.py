@@ -115,14 +115,11 @@ def _by_round(run: Run) -> Iterator[Finding]:
         held = counts.rounds, *run.accepted_per_position
         for index, (before, after) in enumerate(pairwise(held), 1):
             yield _most(f"accepted at position {index}", after, before)
-    for what, lengths, total in (
-        ("accepted", run.accepted_lengths, counts.accepted),
-        ("drafted", run.drafted_lengths, counts.drafted),
-    ):
-        if lengths is not None:
+    for what in ("accepted", "drafted"):
+        if (lengths := getattr(run, f"{what}_lengths")) is not None:
             yield _same(f"rounds by tokens {what}", sum(lengths), counts.rounds)
             tokens = sum(length * count for length, count in enumerate(lengths))
-            yield _same(f"tokens {what} by round", tokens, total)
+            yield _same(f"tokens {what} by round", tokens, getattr(counts, what))
 
 
 def check_rejected_drafts(run: Run, given: Evidence) -> Finding:
