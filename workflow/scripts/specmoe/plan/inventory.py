@@ -83,14 +83,14 @@ def _collecting(errors: list[Exception]) -> Iterator[None]:
 
 def _check_texts(blocks: Iterable[Block], root: Path, errors: list[Exception]) -> None:
     """Check that prompts have a text, and that it is not surely longer than the context."""
-    for prompt, (one, block) in sorted(_sent_in(blocks).items()):
+    for prompt, (source, block) in sorted(_sent_in(blocks).items()):
         with _collecting(errors):
-            size = _bytes_of(one, block, root)
+            size = _bytes_of(source, block, root)
             if not size:
-                raise ConfigError(f"{root / one.file} has no text, and it is a prompt")
+                raise ConfigError(f"{root / source.file} has no text, and it is a prompt")
             further = block.n_predict + max(arm.gamma for arm in block.arms)
             needed = size // MOST_BYTES_PER_TOKEN + further
-            if one.length is None and needed > block.context:
+            if source.length is None and needed > block.context:
                 raise ConfigError(
                     f"prompt {prompt} has {size} bytes of text; with the output these are {needed}"
                     f" tokens at least, and measurement.context is {block.context}: give it"
@@ -100,13 +100,13 @@ def _check_texts(blocks: Iterable[Block], root: Path, errors: list[Exception]) -
 
 def _sent_in(blocks: Iterable[Block]) -> dict[str, tuple[PromptSource, Block]]:
     """Return each prompt with a block that sends it."""
-    return {one.prompt: (one, block) for block in blocks for one in block.prompts}
+    return {source.prompt: (source, block) for block in blocks for source in block.prompts}
 
 
 def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
     """Return the bytes of a prompt's text."""
     chat = read_chat(root / source.file, source.line, block.sending_of(source))
-    texts = [str(one["content"] or "") for one in chat["messages"]]
+    texts = [str(message["content"] or "") for message in chat["messages"]]
     texts += [json.dumps(chat["tools"])] if "tools" in chat else []
     return sum(len(text.strip().encode()) for text in texts)
 
@@ -138,7 +138,7 @@ def _check_engines(
     kinds = {entry.kind for entry in config.needed_models.values()}
     makers = {"quantize": "llama-quantize", "ngram_cache": NGRAM_MAKER}
     programs = ["llama-server", *(tool for kind, tool in makers.items() if kind in kinds)]
-    if any(config.protocol_of(one) == Protocol.STUDY for one in config.campaign.suites):
+    if any(config.protocol_of(suite) == Protocol.STUDY for suite in config.campaign.suites):
         programs += ["llama-bench", "llama-speculative"]
     for engine in campaign.engine_ids:
         binaries = _binaries(campaign, engine)
