@@ -5,6 +5,7 @@ models, which use the same checks.
 """
 
 import json
+import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,38 +40,6 @@ BYTES_PER_TOKEN, MOST_BYTES_PER_TOKEN = 4, 6
 
 Known = dict[str, tuple[Path, ModelInfo]]
 """Models that are here, by name: their files and infos."""
-
-
-def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
-    """Make sure that a campaign can be measured as far as its files, now here, and variables say.
-
-    `exported` is the environment of the workflow. Raises an ExceptionGroup of all errors, which
-    name the path that the configuration has.
-    """
-    errors: list[Exception] = []
-    config, blocks = campaign.config, list(campaign.blocks.values())
-    _check_texts(blocks, campaign.places.root, errors)
-    _check_engines(campaign, exported, errors)
-    tools = _binaries(campaign, config.campaign.engine)
-    tells = help_of(tools / "llama-quantize") if tools else ""
-    for entry in config.needed_models.values():
-        with _collecting(errors):
-            if isinstance(entry, QuantizeModel):
-                check_type(entry.type, tells)
-    known = _read_models(campaign, errors)
-    pairs = ((block.target, *drafting) for block in blocks for drafting in block.drafting)
-    for name, method, drafting in dict.fromkeys(pairs):
-        pair = [near for side in (name, drafting) if (near := _near(config, side, known))]
-        if len(pair) > 1:
-            (target, verifies), (draft, drafts) = pair
-            digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
-            with _collecting(errors):
-                check_pair(target, draft, method, digests, made=drafting in known)
-    with _collecting(errors):
-        told = _look_at_chats(campaign, known)
-        errors += [ConfigError(words) for words, is_error in told if is_error]
-    if errors:
-        raise ExceptionGroup("errors of the campaign", errors)
 
 
 @contextmanager
@@ -116,6 +85,22 @@ def _near(config: Config, model: str, known: Known) -> tuple[Path, ModelInfo] | 
     return next((known[name] for name in config.lineage(model) if name in known), None)
 
 
+def _check_pairs(campaign: LoadedCampaign, known: Known, errors: list[Exception]) -> None:
+    """Check that targets can be such, and that what drafts fits them, as far as files are known."""
+    blocks = campaign.blocks.values()
+    for name in sorted({block.target for block in blocks} & known.keys()):
+        with _collecting(errors):
+            check_target(known[name][0])
+    pairs = ((block.target, *drafting) for block in blocks for drafting in block.drafting)
+    for name, method, drafting in dict.fromkeys(pairs):
+        pair = [near for side in (name, drafting) if (near := _near(campaign.config, side, known))]
+        if len(pair) > 1:
+            (target, verifies), (draft, drafts) = pair
+            digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
+            with _collecting(errors):
+                check_pair(target, draft, method, digests, made=drafting in known)
+
+
 def _look_at_chats(campaign: LoadedCampaign, known: Known) -> Iterator[Said]:
     """Yield what is to be said of the chats of a campaign; `known` are the models here."""
     config = campaign.config
@@ -130,9 +115,7 @@ def _look_at_chats(campaign: LoadedCampaign, known: Known) -> Iterator[Said]:
                     yield f"the chat template of {block.target} {words}", False
 
 
-def _check_engines(
-    campaign: LoadedCampaign, exported: Mapping[str, str], errors: list[Exception]
-) -> None:
+def _check_engines(campaign: LoadedCampaign, errors: list[Exception]) -> None:
     """Check engines, which are asked if they are here, and that nothing exported steers one."""
     config = campaign.config
     kinds = {entry.kind for entry in config.needed_models.values()}
@@ -150,7 +133,13 @@ def _check_engines(
             if engine == config.campaign.engine:  # others measure by protocol study alone
                 check_words(binaries / "llama-server", campaign.blocks.values())
     with _collecting(errors):
-        refuse_exported(config.measurement.environment, exported)
+        refuse_exported(config.measurement.environment, os.environ)
+    tools = _binaries(campaign, config.campaign.engine)
+    tells = help_of(tools / "llama-quantize") if tools else ""
+    for entry in config.needed_models.values():
+        with _collecting(errors):
+            if isinstance(entry, QuantizeModel):
+                check_type(entry.type, tells)
 
 
 def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
@@ -162,11 +151,10 @@ def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
     return entry.folder if isinstance(entry, PathEngine) else None
 
 
-def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
+def _read_models(places: Places, files: Mapping[str, Path], errors: list[Exception]) -> Known:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
-    known, places = Known(), campaign.places
-    targets = {block.target for block in campaign.blocks.values()}
-    for name, file in model_files(places).items():
+    known = Known()
+    for name, file in files.items():
         if isinstance(entry := places.config.models[name], PathModel):
             with _collecting(errors):
                 given = Path(entry.path)
@@ -176,9 +164,6 @@ def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
                     check_family(known[name][1], family, given)
         elif info := info_here(file, places.info(name)):
             known[name] = file, info
-        if name in known and name in targets:
-            with _collecting(errors):
-                check_target(known[name][0])
     return known
 
 
@@ -232,14 +217,22 @@ class Inventory:
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
-    """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
-    config, places = campaign.config, campaign.places
-    files = model_files(places)
-    known = {
-        name: (file, info)
-        for name, file in files.items()
-        if (info := info_here(file, places.info(name)))
-    }
+    """Look at the disk, and ask the hub for the sizes that the configuration does not give.
+
+    Raises an ExceptionGroup of all errors, which name the path that the configuration has, if a
+    campaign is measured here and cannot be, as far as its files, now here, and variables say.
+    """
+    config, places, errors = campaign.config, campaign.places, list[Exception]()
+    files, said = model_files(places), list[Said]()
+    _check_texts(campaign.blocks.values(), places.root, errors)
+    _check_engines(campaign, errors)
+    known = _read_models(places, files, errors)
+    _check_pairs(campaign, known, errors)
+    with _collecting(errors):
+        said += _look_at_chats(campaign, known)
+    errors += [ConfigError(words) for words, is_error in said if is_error]
+    if errors and config.campaign.source == "measured":
+        raise ExceptionGroup("errors of the campaign", errors)
     infos = {name: info for name, (_, info) in known.items()}
     asked = {
         name: size
@@ -279,7 +272,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             for prompt, sent in _sent_in(blocks).items()
         },
         unbuilt=tuple(name for name in campaign.engine_ids if _binaries(campaign, name) is None),
-        chats=tuple(dict.fromkeys(words for words, _ in _look_at_chats(campaign, known))),
+        chats=tuple(dict.fromkeys(words for words, _ in said)),
         early_builds={
             name: build
             for name in campaign.engine_ids

@@ -146,10 +146,15 @@ class Plan:
 def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
     """Say what a campaign needs and how long it may take.
 
-    `options` configure it, for lines to be pasted. Raises PlanError if the campaign does not fit,
-    and `check_capacity` is set.
+    `options` configure it, for lines to be pasted. Raises the errors of its inventory, and
+    PlanError if it does not fit, and `check_capacity` is set.
     """
     config = campaign.config.of_campaign()
+    remaining, staged = Progress(campaign).remaining, config.measurement.staged
+    every = [remaining(name) or block for name, block in campaign.blocks.items()]
+    # In stages what is measured decides what comes after the first repeat.
+    blocks = [block for block in every if block.arms and not (staged and block.repeat)]
+    inventory = take_inventory(campaign, blocks)
     description = machine_facts(
         campaign.backend,
         config.machine.model_dump(exclude_none=True),
@@ -160,11 +165,6 @@ def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
             config.measurement.environment,
         ),
     )
-    remaining, staged = Progress(campaign).remaining, config.measurement.staged
-    every = [remaining(name) or block for name, block in campaign.blocks.items()]
-    # In stages what is measured decides what comes after the first repeat.
-    blocks = [block for block in every if block.arms and not (staged and block.repeat)]
-    inventory = take_inventory(campaign, blocks)
     planned = Plan(config, blocks, description, campaign.backend, inventory)
     print(describe(planned, options), end="", flush=True)
     if check_capacity and planned.shortfalls:
