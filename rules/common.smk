@@ -145,8 +145,8 @@ TABLES = {
     "runs": "<data>/runs.parquet",
     "machine": "<data>/machine.json",
     "models": "<data>/models.json",
-    "pass_times": CAMPAIGN.pass_times,
-    "agreement": CAMPAIGN.agreement,
+    "pass_times": CAMPAIGN.table("pass_times"),
+    "agreement": CAMPAIGN.table("agreement"),
     "divergences": CAMPAIGN.divergences,
     "stages": PLACES.stages,
 }

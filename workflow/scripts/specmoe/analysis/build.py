@@ -47,8 +47,8 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     runs = summaries.with_conditions(read_runs(data / "runs.parquet"))
     infos, machine = load_infos(data / "models.json"), read_record(data / "machine.json")
     audit = Audit.read(campaign.places.folder / "audit")
-    pass_times = read_pass_times(*campaign.pass_times)
-    scores = scores_by_run(read_agreement(*campaign.agreement))
+    pass_times = read_pass_times(*campaign.table("pass_times"))
+    scores = scores_by_run(read_agreement(*campaign.table("agreement")))
     stages = Progress(campaign).ended.get("settings", [])
     statistics = config.statistics
     bandwidth: float | None = machine["memory_bandwidth_bytes_per_second"]

@@ -73,7 +73,7 @@ def audit(campaign: LoadedCampaign) -> None:
     if config.campaign.source == "shipped":
         check_manifest(data)
     infos, machine = load_infos(data / "models.json"), data / "machine.json"
-    passes = read_pass_times(*campaign.pass_times)
+    passes = read_pass_times(*campaign.table("pass_times"))
     sizes = sizes_of(infos, passes)
     with named_if_damaged(machine):
         bandwidth, rates = known_bandwidth(read_record(machine), passes, sizes)
@@ -84,7 +84,7 @@ def audit(campaign: LoadedCampaign) -> None:
     rows = read_runs(data / "runs.parquet")
     if config.campaign.source != "study_rows":
         _refuse_other_runs(campaign, rows)
-    scores = scores_by_run(read_agreement(*campaign.agreement))
+    scores = scores_by_run(read_agreement(*campaign.table("agreement")))
     restored = {model for model, info in infos.items() if info.restored}
     evidence = Evidence(
         rows, sizes, bandwidth, config.audit, gaps, scores, restored=restored, rates=rates

@@ -55,7 +55,8 @@ def pack(campaign: LoadedCampaign, trace: tuple[Path, ...] = ()) -> None:
     out, engines = places.folder / "packed", map(places.engine_file, campaign.engine_names)
     (out / "divergences").mkdir(parents=True)
     files = [places.folder / name for name in ("runs.parquet", "machine.json", "models.json")]
-    for file in (*files, *campaign.pass_times, *campaign.agreement, *places.stages, *trace):
+    tables = [*campaign.table("pass_times"), *campaign.table("agreement")]
+    for file in (*files, *tables, *places.stages, *trace):
         shutil.copy(file, out)
     for file in campaign.divergences:
         shutil.copy(file, out / "divergences")
