@@ -5,7 +5,7 @@ It is printed, by `paper/plan.txt.j2`.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -155,27 +155,21 @@ def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
     # In stages what is measured decides what comes after the first repeat.
     blocks = [block for block in every if block.arms and not (staged and block.repeat)]
     inventory = take_inventory(campaign, blocks)
-    description = machine_facts(
-        campaign.backend,
-        config.machine.model_dump(exclude_none=True),
-        lambda: _probed(campaign.places.machine_file) or probe(),
-        devices_of(
-            campaign.places.engine_file(campaign.engine_id),
-            campaign.backend,
-            config.measurement.environment,
-        ),
-    )
-    planned = Plan(config, blocks, description, campaign.backend, inventory)
+    backend, engine = campaign.backend, campaign.places.engine_file(campaign.engine_id)
+    devices = devices_of(engine, backend, config.measurement.environment)
+    rate, stated = partial(_probed, campaign.places.machine_file), config.machine
+    description = machine_facts(backend, stated.model_dump(exclude_none=True), rate, devices)
+    planned = Plan(config, blocks, description, backend, inventory)
     print(describe(planned, options), end="", flush=True)
     if check_capacity and planned.shortfalls:
         raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
 
 
-def _probed(machine: Path) -> float | None:
-    """Return the bandwidth that was measured for the campaign; None if none was."""
+def _probed(machine: Path) -> float:
+    """Return the bandwidth that was measured for the campaign; it is measured if none was."""
     described = read_record(machine) if machine.exists() else {}
-    source = described.get("memory_bandwidth_source") or ""
-    return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
+    measured = (described.get("memory_bandwidth_source") or "").startswith(PROBED)
+    return (measured and described["memory_bandwidth_bytes_per_second"]) or probe()
 
 
 def describe(plan: Plan, options: str) -> str:
