@@ -32,7 +32,7 @@ from specmoe.config import models
 from specmoe.config.engines import NGRAM_MAKER, engine_environment
 from specmoe.config.models import AnyModel, UpcycleModel
 from specmoe.errors import EngineError, ModelError
-from specmoe.files import engine_path, info_beside, link, replace_text, sha256_of, written_whole
+from specmoe.files import engine_path, link, replace_text, sha256_of, written_whole
 from specmoe.models.gguf_file import (
     Header,
     Metadata,
@@ -87,9 +87,9 @@ def make_entry(
                     "size_bytes": out.stat().st_size,
                     "sha256": sha256_of(out),
                     # It can draft for models of the same one.
-                    "vocabulary_sha256": load_info(info_beside(source)).vocabulary_sha256,
+                    "vocabulary_sha256": load_info(source.with_suffix(".json")).vocabulary_sha256,
                 }
-                replace_text(info_beside(out), json.dumps(facts, indent=1) + "\n")
+                replace_text(out.with_suffix(".json"), json.dumps(facts, indent=1) + "\n")
             maker = out.parent / "makers" / f"{out.stem}.json"
             maker.parent.mkdir(exist_ok=True)
             shutil.copy(engine, maker)
