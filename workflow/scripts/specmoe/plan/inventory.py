@@ -151,42 +151,37 @@ def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
     return entry.folder if isinstance(entry, PathEngine) else None
 
 
-def _read_models(places: Places, files: Mapping[str, Path], errors: list[Exception]) -> Known:
-    """Return the models whose files are here; the user's own must be whole, and of their family."""
-    known = Known()
-    for name, file in files.items():
-        if isinstance(entry := places.config.models[name], PathModel):
-            with _collecting(errors):
-                given = Path(entry.path)
-                require_files(given)
-                known[name] = given, read_info(given)
-                if family := places.config.family(name):
-                    check_family(known[name][1], family, given)
-        elif info := info_here(file, places.info(name)):
-            known[name] = file, info
-    return known
+def _find_models(places: Places, errors: list[Exception]) -> tuple[frozenset[str], Known]:
+    """Return the models that are made, the user's own, or in the hub's cache; and what they are.
 
-
-def model_files(places: Places) -> dict[str, Path]:
-    """Return the files of the models that are made, the user's own, or in the hub's cache."""
-    files = {}
+    The user's own must be whole, and of their family.
+    """
+    files, known = dict[str, Path](), Known()
     for name, entry in places.config.needed_models.items():
+        if isinstance(entry, PathModel):
+            files[name] = file = Path(entry.path)
+            with _collecting(errors):
+                require_files(file)
+                known[name] = file, read_info(file)
+                if family := places.config.family(name):
+                    check_family(known[name][1], family, file)
+            continue
         if (made := places.model_file(name)).exists():
             files[name] = made
-        elif isinstance(entry, PathModel):
-            files[name] = Path(entry.path)
         elif isinstance(entry, HubModel) and (cached := hub.cached(entry)):
             files[name] = cached
-    return files
+        if name in files:
+            with suppress(ModelError):  # the model's own rule reports the error
+                known[name] = files[name], _info(files[name], places.info(name))
+    return frozenset(files), known
 
 
-def info_here(file: Path, written: Path) -> ModelInfo | None:
+def _info(file: Path, written: Path) -> ModelInfo:
     """Return the info beside a model, or read the model: its vocabulary takes a second."""
-    with suppress(ModelError):  # not written yet, or by an older release
+    try:
         return load_info(written)
-    with suppress(ModelError):  # the model's own rule reports the error
+    except ModelError:  # not written yet, or by an older release
         return read_info(file)
-    return None
 
 
 class Folder(NamedTuple):
@@ -223,11 +218,11 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     campaign is measured here and cannot be, as far as its files, now here, and variables say.
     """
     config, places, errors = campaign.config, campaign.places, list[Exception]()
-    files, said = model_files(places), list[Said]()
     _check_texts(campaign.blocks.values(), places.root, errors)
     _check_engines(campaign, errors)
-    known = _read_models(places, files, errors)
+    here, known = _find_models(places, errors)
     _check_pairs(campaign, known, errors)
+    said = list[Said]()
     with _collecting(errors):
         said += _look_at_chats(campaign, known)
     errors += [ConfigError(words) for words, is_error in said if is_error]
@@ -238,7 +233,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         name: size
         for name, entry in config.needed_models.items()
         if isinstance(entry, HubModel)
-        and name not in files
+        and name not in here
         and not entry.size_bytes
         and (size := hub.ask_size(entry)) is not None
     }
@@ -256,7 +251,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         for path in (hub.CACHE, places.models_folder)
     )
     return Inventory(
-        here=frozenset(files),
+        here=here,
         sizes={name: size for name, size in sizes.items() if size},
         hub_folder=hub_folder,
         models_folder=models_folder,
