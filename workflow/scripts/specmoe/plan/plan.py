@@ -96,17 +96,15 @@ class Plan:
 
     def estimate(self, blocks: Iterable[Block]) -> float | None:
         """Return the time of some blocks; None if a size is unknown."""
-        seconds = [*map(self._seconds, blocks)]
-        return None if None in seconds else sum(filter(None, seconds))
-
-    def _seconds(self, block: Block) -> float | None:
-        # Some files that draft have no known size before they are there.
-        networks = [arm.draft_model for arm in block.arms if arm.method == Method.DRAFT]
-        needed = {block.target, *networks}
-        if self.machine is None or not all(model in self.inventory.sizes for model in needed):
-            return None
-        tokens = [*map(self.tokens_of, block.prompts)]
-        return block_seconds(block, tokens, self.inventory.sizes, self.machine)
+        seconds, sizes = 0.0, self.inventory.sizes
+        for block in blocks:
+            # Some files that draft have no known size before they are there.
+            networks = [arm.draft_model for arm in block.arms if arm.method == Method.DRAFT]
+            if self.machine is None or not sizes.keys() >= {block.target, *networks}:
+                return None
+            tokens = [*map(self.tokens_of, block.prompts)]
+            seconds += block_seconds(block, tokens, sizes, self.machine)
+        return seconds
 
     def tokens_of(self, source: PromptSource) -> int:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
