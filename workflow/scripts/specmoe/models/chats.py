@@ -167,7 +167,8 @@ def _fault(template: jinja2.Template, markup: str, told: Chat, chat: Chat) -> Sa
         text = written(template, told | chat)
     except _RefusedError as error:
         return f"refuses the chat: {error}; mend it, or {_OTHER}", True
-    if {"<", "["} & set(markup) and any(markup in str(one["content"]) for one in chat["messages"]):
+    contents = [str(message["content"]) for message in chat["messages"]]
+    if {"<", "["} & set(markup) and any(markup in content for content in contents):
         return f"writes {markup} before a text that has it; give `template: raw`", False
     if "tools" in chat and text == written(template, told | chat | {"tools": []}):
         return f"leaves out its tools; {_OTHER}", False
