@@ -56,14 +56,18 @@ def compare_all(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
 
 
 def compare_printed(
-    reported: pd.DataFrame, own: Analysis, others: Iterable[Analysis]
+    reported: pd.DataFrame, judged: Analysis, others: Iterable[Analysis]
 ) -> pd.DataFrame:
     """Return the table `comparison`: printed settings and headline numbers, and measured ones."""
     source = reported["source"]
     chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
-    of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "study_rows")
+    of_study = (
+        analysis
+        for analysis in [judged, *others]
+        if analysis.campaign["source"].iloc[0] == "study_rows"
+    )
     study = next(of_study, None)
-    measured = _numbers(chosen, None if own is study else own)
+    measured = _numbers(chosen, None if judged is study else judged)
     digits = chosen.pop("digits")  # comes last
     return chosen.assign(recomputed=_numbers(chosen, study), measured=measured, digits=digits)
 

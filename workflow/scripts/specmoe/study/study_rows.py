@@ -110,7 +110,7 @@ def recover(
 
     For a given N at most one A fits, as long as γ V is below 100 000.
     """
-    found = []
+    fits = []
     for generated in range(n_predict + 1, n_predict + gamma + 2):
         decode_ms = round(ms_per_token * generated)
         # A = acceptance_rate · γ · V with V = N - 1 - A. The rate is of the time before rounding.
@@ -127,8 +127,8 @@ def recover(
             and abs(accepted / drafted - acceptance_rate) <= HALF_ACCEPTANCE
         ):
             counters = {"generated": generated, "decode_ms": decode_ms, "rounds": rounds}
-            found.append(counters | {"drafted": drafted, "accepted": accepted})
-    return found
+            fits.append(counters | {"drafted": drafted, "accepted": accepted})
+    return fits
 
 
 def _row(line: Mapping[str, Any]) -> RunRow:
@@ -159,13 +159,13 @@ def _row(line: Mapping[str, Any]) -> RunRow:
     if not drafts:
         return row
     names = ("ms_per_token", "acceptance_rate", "gamma", "n_predict")
-    found = recover(rate=line["tokens_per_second"], **{name: line[name] for name in names})
-    if len(found) != 1:
+    fits = recover(rate=line["tokens_per_second"], **{name: line[name] for name in names})
+    if len(fits) != 1:
         raise SchemaError(
-            f"published runs: job {line['job_id']!r}: its numbers fit {len(found)} sets of"
+            f"published runs: job {line['job_id']!r}: its numbers fit {len(fits)} sets of"
             " tokens, rounds and accepted tokens instead of exactly one"
         )
-    return row | found[0]
+    return row | fits[0]
 
 
 def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str | float]) -> None:
@@ -175,9 +175,9 @@ def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str 
     study's.
     """
     config, out = campaign.config, campaign.places.data
-    if (found := sha256_of(csv)) != SHA256:
+    if (digest := sha256_of(csv)) != SHA256:
         raise SchemaError(
-            f"{csv} is not the study's runs.csv: its SHA-256 is {found}, not {SHA256}; delete it"
+            f"{csv} is not the study's runs.csv: its SHA-256 is {digest}, not {SHA256}; delete it"
         )
     write_runs(rows_of_csv(csv, config.campaign.compare_with_study), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
