@@ -110,7 +110,7 @@ def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, 
     whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth")}
     whole |= {"model_sha256": asked["target_sha256"]}
     whole |= {name: record[name] for name in ("machine", "disturbed_reason", "error", *BESIDE)}
-    return [whole | one for one in record["timings"]]
+    return [whole | timing for timing in record["timings"]]
 
 
 def read_scores(records: Iterable[Path]) -> pd.DataFrame:

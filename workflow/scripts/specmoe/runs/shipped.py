@@ -74,8 +74,8 @@ def _text_of(config: dict[str, Any]) -> str:
 def _digests_of(folder: Path) -> dict[str, str]:
     """Return the digests of a shipped campaign's files, without the manifest, in order."""
     files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
-    own = [name for name in files if name.parts[0] in CONTENTS]
-    return {name.as_posix(): sha256_of(files[name]) for name in own}
+    shipped = [name for name in files if name.parts[0] in CONTENTS]
+    return {name.as_posix(): sha256_of(files[name]) for name in shipped}
 
 
 def _manifest_of(digests: dict[str, str]) -> str:
@@ -99,11 +99,11 @@ def check_manifest(folder: Path) -> None:
         raise DamagedFileError(
             f"{manifest} is no list of files, so the campaign's cannot be checked; {_AGAIN}"
         ) from error
-    found = _digests_of(folder)
-    for name in digests | found:
-        if digests.get(name) != found.get(name):
+    present = _digests_of(folder)
+    for name in digests | present:
+        if digests.get(name) != present.get(name):
             reason = "not the file that" if name in digests else "not among the files that"
-            reason = reason if name in found else "missing, one that"
+            reason = reason if name in present else "missing, one that"
             raise DamagedFileError(f"{folder / name} is {reason} {MANIFEST} names; {_AGAIN}")
 
 
