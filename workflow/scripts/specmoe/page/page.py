@@ -46,23 +46,23 @@ def write_page(analysis: Path, trace: Path | None = None) -> None:
 
     `trace` is the recorded demonstration.
     """
-    found, out = Analysis.read(analysis), analysis.with_name("page")
+    results, out = Analysis.read(analysis), analysis.with_name("page")
     figures = pictures(analysis.with_name("paper") / "figures")
     recording = Recording.read(trace) if trace else None
-    write_data(found, recording, out / "data")
-    replace_text(out / "index.html", render_page(found, figures, recording))
+    write_data(results, recording, out / "data")
+    replace_text(out / "index.html", render_page(results, figures, recording))
 
 
 def pictures(folder: Path) -> dict[str, Record]:
     """Return the page's pictures by name: the paper's figures as SVG in data URLs, with sizes."""
-    found: dict[str, Record] = {}
+    shown: dict[str, Record] = {}
     for file in sorted(folder.glob("*.svg")):
         drawn = file.read_bytes()
         [size] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
         width, height = (round(PIXELS_A_POINT * float(points)) for points in size)
         address = f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
-        found[file.stem] = {"address": address, "width": width, "height": height}
-    return found
+        shown[file.stem] = {"address": address, "width": width, "height": height}
+    return shown
 
 
 def render_page(
@@ -149,10 +149,10 @@ class Chinese(NamedTuple):
         """Return the words in Chinese."""
         if words in self.entries:
             return self.entries[words]
-        for english in (one for one in self.entries if "<>" in one):
-            if found := re.fullmatch(re.escape(english).replace("<>", "(.+)"), words):
+        for english in (entry for entry in self.entries if "<>" in entry):
+            if match := re.fullmatch(re.escape(english).replace("<>", "(.+)"), words):
                 chinese = self.entries[english]
-                for part in found.groups():
+                for part in match.groups():
                     chinese = chinese.replace("<>", self(part), 1)
                 return chinese
         return words
