@@ -43,18 +43,18 @@ def render_paper(analysis: Path) -> None:
     """
     from specmoe.figures.figures import save_figures  # which loads matplotlib
 
-    found, out = Analysis.read(analysis), analysis.with_name("paper")
+    results, out = Analysis.read(analysis), analysis.with_name("paper")
     cells = analysis.with_name("tables")
     (out / "tables").mkdir(parents=True)
     cells.mkdir(parents=True, exist_ok=True)
-    for name, table in tables_of(found).items():
-        text = render_table(name, table, found)
+    for name, table in tables_of(results).items():
+        text = render_table(name, table, results)
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
         rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
         frame = pd.DataFrame(rows, columns=[column.head.en for column in table.columns])
         frame.to_csv(cells / f"{name}.csv", index=False, lineterminator="\n")
-    drawn = save_figures(found, out / "figures")
-    for name, text in render_documents(found, drawn).items():
+    drawn = save_figures(results, out / "figures")
+    for name, text in render_documents(results, drawn).items():
         (out / f"{name}.tex").write_text(text, encoding="utf-8")
 
 
@@ -70,12 +70,12 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
             if about.section == section and name in drawn:
                 caption = to_latex(env.from_string(about.caption).render(known))
                 shown.append(rf"\floatfigure{{{name}}}{{{caption}}}")
-        for name, one in filled.items():
-            if one.about.section == section:
-                kind = "pagestable" if one.long else "floattable"
-                keys = {column.key for column in one.columns}
-                marks = {cell.mark for cells in one.rows for cell in cells}
-                caption = env.from_string(one.about.caption).render(known, keys=keys, marks=marks)
+        for name, table in filled.items():
+            if table.about.section == section:
+                kind = "pagestable" if table.long else "floattable"
+                keys = {column.key for column in table.columns}
+                marks = {cell.mark for cells in table.rows for cell in cells}
+                caption = env.from_string(table.about.caption).render(known, keys=keys, marks=marks)
                 shown.append(rf"\{kind}{{{name}}}{{{caption}}}")
         return Markup("".join(shown))  # noqa: S704
 
@@ -157,7 +157,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
 def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, tuple[float, float]]:
     """Return the ends of a column, of `all` rows and of each family, where there are any."""
     groups = [("all", rows), *rows.groupby("family")]
-    return {str(family): ends(own[column]) for family, own in groups if len(own)}
+    return {str(family): ends(members[column]) for family, members in groups if len(members)}
 
 
 def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
