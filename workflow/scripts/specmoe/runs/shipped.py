@@ -73,18 +73,14 @@ def _text_of(config: dict[str, Any]) -> str:
 
 def _digests_of(folder: Path) -> dict[str, str]:
     """Return the digests of a shipped campaign's files, without the manifest, in order."""
-    files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
-    shipped = [name for name in files if name.parts[0] in CONTENTS]
-    return {name.as_posix(): sha256_of(files[name]) for name in shipped}
-
-
-def _manifest_of(digests: dict[str, str]) -> str:
-    return f"{_DIGESTS.dump_json(digests, indent=1).decode()}\n"
+    shipped = [folder / name for name in CONTENTS]
+    files = [file for path in shipped for file in (path, *path.rglob("*")) if file.is_file()]
+    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(files)}
 
 
 def write_manifest(folder: Path) -> None:
     """Write the digests of all files of a shipped campaign."""
-    replace_text(folder / MANIFEST, _manifest_of(_digests_of(folder)))
+    replace_text(folder / MANIFEST, json.dumps(_digests_of(folder), indent=1) + "\n")
 
 
 def check_manifest(folder: Path) -> None:
@@ -138,6 +134,6 @@ def upgrade(folder: Path) -> None:
             part = parts.enter_context(written_whole(settings))
             part.write_text(_text_of(config), encoding="utf-8")
             digests[settings.name] = sha256_of(part)
-        listed.write_text(_manifest_of(digests), encoding="utf-8")
+        listed.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
     for changed, changes in ((file, columns), (settings, keys)):
         print(f"{changed}: {', '.join(changes) or 'of today, nothing to change'}")
