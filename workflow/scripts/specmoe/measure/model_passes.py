@@ -150,8 +150,7 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
         runs = {run["run"]: run for run in record["runs"]}
         for source, group in product(block.prompts, range(len(record["groups"]))):
             tokens = runs[block.run_id(Arm(), source.prompt, group)]["answer"]["tokens"]
-            ids = tuple(prompts[source.prompt]), tuple(tokens)
-            texts.add((block.target, source.prompt, ids))
+            texts.add((block.target, source.prompt, (tuple(prompts[source.prompt]), tuple(tokens))))
     return sorted(texts)
 
 

@@ -103,8 +103,7 @@ def truncate(source: Path, layers: int, out: Path) -> None:
     """
     header = read_header(source)
     with named_if_no_model(source):
-        metadata = _metadata_of_layers(source, header, layers)
-        writer = writer_of(header.architecture, metadata)
+        writer = writer_of(header.architecture, _metadata_of_layers(source, header, layers))
     kept = [tensor for tensor in header.tensors if tensor.block is None or tensor.block < layers]
     write_gguf(out, writer, {tensor: tensor.weights() for tensor in kept})
 

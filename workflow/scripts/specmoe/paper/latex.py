@@ -84,8 +84,7 @@ def render_table(name: str, whole: Table, analysis: Analysis) -> str:
     elif len(table.rows) < len(whole.rows):
         shown = f"The first {len(table.rows)} of {len(whole.rows)} rows"
         words = to_latex(f"{shown}; all are in results/{analysis.name}/tables/{name}.csv.")
-        width = len(table.columns)
-        body.append(rf"\midrule \multicolumn{{{width}}}{{l}}{{\emph{{{words}}}}} \\")
+        body.append(rf"\midrule \multicolumn{{{len(table.columns)}}}{{l}}{{\emph{{{words}}}}} \\")
     head = [r"\toprule", *head, r"\midrule"]
     if long:
         start = [r"\setlength{\tabcolsep}{2.5pt}", rf"\begin{{longtable}}{{{alignment}}}"]
@@ -166,8 +165,7 @@ def _alignment(column: TableColumn, cells: Sequence[Cell], *, long: bool) -> str
         kind, share = "p", _SHARE_OF_NAMES
     if kind == "p":
         return rf">{{\raggedright\arraybackslash}}p{{{share}\linewidth}}"
-    right = column.kind == "number" and column.form not in REACHES
-    return column.align or ("r" if right else "l")
+    return column.align or ("r" if column.kind == "number" and column.form not in REACHES else "l")
 
 
 def _line(cells: Sequence[str]) -> str:

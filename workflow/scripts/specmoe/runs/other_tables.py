@@ -153,8 +153,7 @@ def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
         case "pass_times":
             with schema_errors(out):
                 asked = Asked(campaign)
-                passes = read_passes(asked, asked.progress.passes_before)
-                passes.to_parquet(out, index=False)
+                read_passes(asked, asked.progress.passes_before).to_parquet(out, index=False)
         case _:
             collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
 

@@ -241,8 +241,7 @@ def read_table(path: Path) -> pyarrow.Table:
     try:
         return pq.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
-        reason = one_line(error)
-        raise SchemaError(f"{path} is not a readable parquet file: {reason}") from error
+        raise SchemaError(f"{path} is not a readable parquet file: {one_line(error)}") from error
 
 
 def read_rows(path: Path) -> pyarrow.Table:

@@ -95,8 +95,7 @@ def checking_is_sublinear(analysis: Analysis) -> Comparisons:
             f"{_setting(row)}: a round of {positions} positions, with its drafting, takes the"
             f" time of {_number(took)} passes"
         )
-        most = Estimate.exact(positions).minus(took._replace(low=-inf))
-        yield Comparison(most, words, (row,))
+        yield Comparison(Estimate.exact(positions).minus(took._replace(low=-inf)), words, (row,))
 
 
 def rises_with_gamma(analysis: Analysis) -> Comparisons:
@@ -184,8 +183,7 @@ def _sized(analysis: Analysis, settings: pd.DataFrame) -> pd.DataFrame:
     A target that its own network drafts for, in another type, is `constructed`.
     """
     models = analysis.models.set_index("model")["parameters_total"]
-    drafts = analysis.drafts.set_index("draft")["draft_model"].map(models)
-    sizes = settings["draft"].map(drafts)
+    sizes = settings["draft"].map(analysis.drafts.set_index("draft")["draft_model"].map(models))
     smallest = sizes == sizes.groupby(settings["series"]).transform("min")
     itself = (settings["parameters_total"] / sizes).between(1 / _ADDED, _ADDED)
     constructed = settings["constructed"].astype(bool) | itself

@@ -74,8 +74,7 @@ def compare_printed(
 
 def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[float]":
     """Return an analysis's numbers for printed ones; NaN where it has none, or for no analysis."""
-    values = recompute(analysis) if analysis else {}
-    return reported["what"].map(values).astype(float)
+    return reported["what"].map(recompute(analysis) if analysis else {}).astype(float)
 
 
 def recompute(analysis: Analysis) -> dict[str, float]:

@@ -133,7 +133,6 @@ def recover(
 
 def _row(line: Mapping[str, Any]) -> RunRow:
     prompt, drafts = line["prompt"], line["draft"] != NO_DRAFT
-    of_length = prompt.startswith(PASSAGE_PREFIX)
     arm = f"g{line['gamma']}" if drafts else Arm().name
     row = {
         **{name: line.get(name) for name in COLUMNS},
@@ -141,7 +140,7 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "protocol": Protocol.STUDY,
         "run": f"{line['block']}/{arm}/{line['prompt']}",
         "target": line["target_model"],
-        "level": prompt.removeprefix(PASSAGE_PREFIX) if of_length else None,
+        "level": prompt.removeprefix(PASSAGE_PREFIX) if prompt.startswith(PASSAGE_PREFIX) else None,
         "engine_options": "",
         "concurrency": 1,
         "temperature": 0.0,
