@@ -22,6 +22,7 @@ from specmoe.analysis.templates import analysis_templates
 from specmoe.analysis.views import ends
 from specmoe.audit.checks import mostly_missed
 from specmoe.audit.limits import LIMITS
+from specmoe.files import replace_text
 from specmoe.paper.latex import render_table, to_latex
 from specmoe.tables.exhibits import PAPER, read_figures, tables_of
 from specmoe.text import spreadsheet_text
@@ -45,17 +46,14 @@ def render_paper(analysis: Path) -> None:
 
     results, out = Analysis.read(analysis), analysis.with_name("paper")
     cells = analysis.with_name("tables")
-    (out / "tables").mkdir(parents=True)
-    cells.mkdir(parents=True, exist_ok=True)
+    texts = render_documents(results, save_figures(results, out / "figures"))
     for name, table in tables_of(results).items():
-        text = render_table(name, table, results)
-        (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
+        texts[f"tables/{name}"] = render_table(name, table, results)
         rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
         frame = pd.DataFrame(rows, columns=[column.head.en for column in table.columns])
-        frame.to_csv(cells / f"{name}.csv", index=False, lineterminator="\n")
-    drawn = save_figures(results, out / "figures")
-    for name, text in render_documents(results, drawn).items():
-        (out / f"{name}.tex").write_text(text, encoding="utf-8")
+        replace_text(cells / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
+    for name, text in texts.items():
+        replace_text(out / f"{name}.tex", text)
 
 
 def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, str]:
