@@ -73,10 +73,9 @@ def read_in_batches(
         yield {token["id"]: token["logprob"] for token in first["top_logprobs"]}
 
 
-def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
-    """Return where runs of a target differ from their baselines, from rows of `runs.parquet`."""
+def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> Iterator[Divergence]:
+    """Yield where runs of a target differ from their baselines, from rows of `runs.parquet`."""
     by_run = {row["run"]: row for row in rows if row["target"] == target}
-    divergences = []
     for row in by_run.values():
         baseline = by_run.get(row["baseline"])
         # Without a prefix the tokens are unknown, or expected to differ.
@@ -85,21 +84,18 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Div
         position = int(row["common_prefix"])
         tokens, baseline_tokens = (list(map(int, of["tokens"])) for of in (row, baseline))
         if position < min(len(tokens), len(baseline_tokens)):
-            divergences.append(
-                {
-                    "run": row["run"],
-                    "baseline": baseline["run"],
-                    "baseline_block": baseline["block"],
-                    "engine_options": baseline["engine_options"],
-                    "prompt": row["prompt"],
-                    "gamma": int(row["gamma"]),
-                    "position": position,
-                    "token": tokens[position],
-                    "baseline_token": baseline_tokens[position],
-                    "prefix": tuple(tokens[:position]),
-                }
-            )
-    return divergences
+            yield {
+                "run": row["run"],
+                "baseline": baseline["run"],
+                "baseline_block": baseline["block"],
+                "engine_options": baseline["engine_options"],
+                "prompt": row["prompt"],
+                "gamma": int(row["gamma"]),
+                "position": position,
+                "token": tokens[position],
+                "baseline_token": baseline_tokens[position],
+                "prefix": tuple(tokens[:position]),
+            }
 
 
 def batch_sizes(gamma: int, slots: int = 1) -> list[int]:
@@ -128,7 +124,7 @@ def weigh(baseline_token: int, token: int, readings: Mapping[int, Candidates]) -
 
 
 def judge_all(
-    divergences: list[Divergence], blocks: Mapping[str, Block], job: Job
+    divergences: Iterable[Divergence], blocks: Mapping[str, Block], job: Job
 ) -> dict[str, Any]:
     """Judge the divergences of one target, in a server with the baseline's command line.
 

@@ -7,7 +7,7 @@ printed digits, determine them; see `recover`.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -96,8 +96,8 @@ def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> li
 
 def recover(
     *, rate: float, ms_per_token: float, acceptance_rate: float, gamma: int, n_predict: int
-) -> list[dict[str, int]]:
-    """Return all possible counters of a run of llama-speculative: one, except by chance.
+) -> Iterator[dict[str, int]]:
+    """Yield all possible counters of a run of llama-speculative: one, except by chance.
 
     With N tokens in V rounds of γ drafted tokens, of which A were accepted, after a first token
     from the prompt (llama.cpp, examples/speculative/speculative.cpp):
@@ -110,7 +110,6 @@ def recover(
 
     For a given N at most one A fits, as long as γ V is below 100 000.
     """
-    fits = []
     for generated in range(n_predict + 1, n_predict + gamma + 2):
         decode_ms = round(ms_per_token * generated)
         # A = acceptance_rate · γ · V with V = N - 1 - A. The rate is of the time before rounding.
@@ -127,8 +126,7 @@ def recover(
             and abs(accepted / drafted - acceptance_rate) <= HALF_ACCEPTANCE
         ):
             counters = {"generated": generated, "decode_ms": decode_ms, "rounds": rounds}
-            fits.append(counters | {"drafted": drafted, "accepted": accepted})
-    return fits
+            yield counters | {"drafted": drafted, "accepted": accepted}
 
 
 def _row(line: Mapping[str, Any]) -> RunRow:
@@ -158,7 +156,7 @@ def _row(line: Mapping[str, Any]) -> RunRow:
     if not drafts:
         return row
     names = ("ms_per_token", "acceptance_rate", "gamma", "n_predict")
-    fits = recover(rate=line["tokens_per_second"], **{name: line[name] for name in names})
+    fits = [*recover(rate=line["tokens_per_second"], **{name: line[name] for name in names})]
     if len(fits) != 1:
         raise SchemaError(
             f"published runs: job {line['job_id']!r}: its numbers fit {len(fits)} sets of"
