@@ -28,7 +28,7 @@ def page_figures(analysis):
     """Return the page's pictures of an analysis."""
     with TemporaryDirectory() as folder:
         save_figures(analysis, Path(folder))
-        return page.pictures(Path(folder))
+        return dict(page.pictures(Path(folder)))
 
 
 def page_of(analysis, figures=None, recording=None):

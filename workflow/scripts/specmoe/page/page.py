@@ -47,22 +47,20 @@ def write_page(analysis: Path, trace: Path | None = None) -> None:
     `trace` is the recorded demonstration.
     """
     results, out = Analysis.read(analysis), analysis.with_name("page")
-    figures = pictures(analysis.with_name("paper") / "figures")
+    figures = dict(pictures(analysis.with_name("paper") / "figures"))
     recording = Recording.read(trace) if trace else None
     write_data(results, recording, out / "data")
     replace_text(out / "index.html", render_page(results, figures, recording))
 
 
-def pictures(folder: Path) -> dict[str, Record]:
-    """Return the page's pictures by name: the paper's figures as SVG in data URLs, with sizes."""
-    shown: dict[str, Record] = {}
+def pictures(folder: Path) -> Iterator[tuple[str, Record]]:
+    """Yield the page's pictures, by name: the paper's figures as SVG in data URLs, with sizes."""
     for file in sorted(folder.glob("*.svg")):
         drawn = file.read_bytes()
         [size] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
         width, height = (round(PIXELS_A_POINT * float(points)) for points in size)
         address = f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
-        shown[file.stem] = {"address": address, "width": width, "height": height}
-    return shown
+        yield file.stem, {"address": address, "width": width, "height": height}
 
 
 def render_page(

@@ -61,12 +61,9 @@ def compare_printed(
     """Return the table `comparison`: printed settings and headline numbers, and measured ones."""
     source = reported["source"]
     chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
-    of_study = (
-        analysis
-        for analysis in [judged, *others]
-        if analysis.campaign["source"].iloc[0] == "study_rows"
-    )
-    study = next(of_study, None)
+    # The last of a source counts: the judged one.
+    by_source = {analysis.campaign["source"].iloc[0]: analysis for analysis in [*others, judged]}
+    study = by_source.get("study_rows")
     measured = _numbers(chosen, None if judged is study else judged)
     digits = chosen.pop("digits")  # comes last
     return chosen.assign(recomputed=_numbers(chosen, study), measured=measured, digits=digits)
