@@ -61,7 +61,7 @@ rule runs:
     """Measure every run of the campaign into runs.parquet."""
     input:
         "<data>/runs.parquet",
-        CAMPAIGN.pass_times,
+        CAMPAIGN.table("pass_times"),
 
 
 rule models:

@@ -145,8 +145,8 @@ TABLES = {
     "runs": "<data>/runs.parquet",
     "machine": "<data>/machine.json",
     "models": "<data>/models.json",
-    "pass_times": CAMPAIGN.pass_times,
-    "agreement": CAMPAIGN.agreement,
+    "pass_times": CAMPAIGN.table("pass_times"),
+    "agreement": CAMPAIGN.table("agreement"),
     "divergences": CAMPAIGN.divergences,
     "stages": PLACES.stages,
 }
@@ -215,12 +215,9 @@ def scheduled(*names):
 def print_plan():
     """Print the plan; end snakemake if the campaign cannot be measured, or does not fit."""
     from specmoe.engine.build import require_build
-    from specmoe.plan.inventory import check  # needs numpy
-    from specmoe.plan.plan import plan
+    from specmoe.plan.plan import plan  # needs numpy
 
     def look():
-        if MEASURED:
-            check(CAMPAIGN, os.environ)
         # Else it is seen after minutes, when snakemake has deleted the program that is there.
         if scheduled("build_program") and not scheduled("build_engine"):
             require_build(PLACES.engine_file(CAMPAIGN.engine_id).parent)

@@ -16,7 +16,7 @@ from specmoe.audit.report import audit
 from specmoe.campaign.campaign import open_campaign
 from specmoe.campaign.gate import load_campaign
 from specmoe.config.load import merge_catalogs
-from specmoe.plan.inventory import check
+from specmoe.plan.inventory import take_inventory
 from specmoe.runs.other_tables import collect_table
 from specmoe.yaml_files import read_mapping
 
@@ -85,7 +85,7 @@ def records_of(scene):
 
 def start(scene, root):
     config = merge_catalogs(root, read_mapping(scene.write_config()))
-    check(load_campaign(config, root, Path("results")), os.environ)
+    take_inventory(load_campaign(config, root, Path("results")), [])
 
 
 # What refuses: snakemake's start, and what reads files as rules/collect.smk and rules/audit.smk

@@ -46,8 +46,8 @@ def prediction_error(paired, runs, campaign):
 
     Also how far those from the passes of one repeat are (`once`).
     """
-    scores = scores_by_run(read_agreement(*campaign.agreement))
-    passes = undisturbed_passes(read_pass_times(*campaign.pass_times))
+    scores = scores_by_run(read_agreement(*campaign.table("agreement")))
+    passes = undisturbed_passes(read_pass_times(*campaign.table("pass_times")))
     own, statistics = usual(paired[is_no_control(paired)]), campaign.config.statistics
     timed = [passes, *(of_repeat for _, of_repeat in passes.groupby("repeat"))]
     given = own, undisturbed(runs), scores, []
@@ -69,7 +69,7 @@ def test_the_table_has_what_a_shipped_campaign_says(name, root, tmp_path):
     paired = found[found["counts"] & found["paired"].astype(bool)]
     assert block_deviation(paired) == pytest.approx(resource("noise")["blocks"][name], abs=6e-5)
     predicted = resource("noise")["predictions"].get(name)
-    assert (predicted is not None) == bool(campaign.agreement)
+    assert (predicted is not None) == bool(campaign.table("agreement"))
     if predicted:
         assert prediction_error(paired, runs, campaign) == pytest.approx(predicted, abs=6e-5)
 

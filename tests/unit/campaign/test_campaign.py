@@ -105,16 +105,16 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     asked = Asked(timed).passes("random-moe-122m-q4", 0)
     assert asked["engine_args_sha256"] == {str(named): sha256_of(named)}
     assert {one.name for one in fields(TimedPasses)} - {"seconds"} <= asked.keys()
-    assert timed.pass_times == [timed.places.data / "pass_times.parquet"]
+    assert timed.table("pass_times") == [timed.places.data / "pass_times.parquet"]
     # A shipped campaign has them if it ships them.
     shipped = campaign_of(synthetic, source="shipped", name="demo")
-    assert shipped.pass_times == [ROOT / "resources/campaigns/demo/pass_times.parquet"]
+    assert shipped.table("pass_times") == [ROOT / "resources/campaigns/demo/pass_times.parquet"]
     engine, synthetic["campaign"] = synthetic["engines"]["current"], dict(timed.config.campaign)
     synthetic["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}
     assert campaign_of(synthetic).timed_passes == {}
     synthetic["engines"]["current"] = engine
     synthetic["measurement"]["pass_samples"] = 0
-    assert campaign_of(synthetic).pass_times == []
+    assert campaign_of(synthetic).table("pass_times") == []
 
 
 def test_the_time_left_is_told_at_the_pace_of_what_was_measured(study, campaign_of):

@@ -183,7 +183,7 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
             if given not in known:
                 hint = errors.nearest(given, known)
                 raise errors.ConfigError(f"{campaign.places.file} has no {name} {given!r}; {hint}")
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in options.items()}
+    return {name: tuple(item) if isinstance(item, list) else item for name, item in options.items()}
 
 
 def _reading(kind: Any, several: str) -> dict[str, Any]:

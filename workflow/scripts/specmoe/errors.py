@@ -82,7 +82,7 @@ def abridged(errors: Sequence[str]) -> str:
 def error_message(error: BaseException) -> str:
     """Return what the user is told of an error, or of several: a line each, with its kind."""
     if isinstance(error, BaseExceptionGroup):
-        lines = [line for one in error.exceptions for line in error_message(one).splitlines()]
+        lines = [line for inner in error.exceptions for line in error_message(inner).splitlines()]
         return abridged(list(dict.fromkeys(lines)))
     return "\n".join(f"{type(error).__name__}: {line}" for line in _text(error).splitlines())
 

@@ -149,11 +149,6 @@ def engine_path(model: Path) -> Path:
     return model
 
 
-def info_beside(model: Path) -> Path:
-    """Return the info of a model's file, which is beside it."""
-    return model.with_suffix(".json")
-
-
 def seen_of_model(model: Path) -> Path:
     """Return the file with the states that a model's files had when they were hashed."""
     return model.parent / "seen" / f"{model.stem}.json"

@@ -37,7 +37,7 @@ def _given(value: Any) -> Any:
     """Return a request without what is null in it: what later versions may ask for besides."""
     if not isinstance(value, dict):
         return value
-    return {key: _given(one) for key, one in value.items() if one is not None}
+    return {key: _given(part) for key, part in value.items() if part is not None}
 
 
 def changes(before: Any, now: Any, name: str = "") -> Iterator[str]:
@@ -136,7 +136,7 @@ class Records:
     def seconds(self, name: str, request: Request) -> float | None:
         """Return how long a job took that is measured as asked; None if it is not."""
         heads = filter(None, map(head_of, (self.link(name), self.kept(name, request))))
-        took = (one.seconds for one in heads if not first_changes(one.request, request))
+        took = (head.seconds for head in heads if not first_changes(head.request, request))
         return next(took, None)
 
     def latest_change(self, name: str, request: Request) -> str:

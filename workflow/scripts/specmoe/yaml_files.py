@@ -20,15 +20,15 @@ def read_yaml(path: Path) -> Any:
 def read_mapping(path: Path) -> dict[str, Any]:
     """Return what a file of YAML holds; raises ConfigError."""
     try:
-        found = read_yaml(path)
+        content = read_yaml(path)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         said = one_line(error)
         if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
             said = f"no YAML in line {error.problem_mark.line + 1}: {error.problem}; correct it"
         raise ConfigError(f"config: {path}: {said}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ConfigError(f"config: {path}: it has no keys at top level")
-    return found
+    return content
 
 
 def check_files(words: Iterable[str]) -> None:

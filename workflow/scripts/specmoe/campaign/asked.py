@@ -184,11 +184,8 @@ class Asked:
 
     def check(self) -> None:
         """Look at a campaign's files. Raises DamagedFileError for what is not as described."""
-        if self.campaign.config.campaign.source == "measured":
-            self._check_engines()
-            _ = self.replaced, self.lacking
-
-    def _check_engines(self) -> None:
+        if self.campaign.config.campaign.source != "measured":
+            return
         for engine in self.campaign.engine_ids.values():
             description = self.places.engine_file(engine)
             described, folder = _fact(description, "binaries_sha256"), description.with_name("bin")
@@ -203,6 +200,7 @@ class Asked:
                         f"{folder / name} is not the file that {description.name} describes;"
                         f" delete {description.parent} and run snakemake again"
                     )
+        _ = self.replaced, self.lacking
 
     # Questions, whose digests are names of files.
 

@@ -88,13 +88,6 @@ class LoadedCampaign:
         listed = matrix.list_timed_passes(self.config, self.blocks.values())
         return {passes.model: passes for passes in listed}
 
-    @property
-    def pass_times(self) -> list[Path]:
-        """The table of passes timed by themselves, in a list; empty if the campaign has none."""
-        file = self.places.data / "pass_times.parquet"
-        measured = self.config.campaign.source == "measured"
-        return [file] if (self.timed_passes if measured else file.exists()) else []
-
     @cached_property
     def draft_scoring(self) -> dict[str, list[str]]:
         """The draft models that score outputs of their targets, with the blocks of these."""
@@ -105,12 +98,12 @@ class LoadedCampaign:
         """The scores of each draft model that scores outputs."""
         return [self.places.folder / f"agreement/{draft}.json" for draft in self.draft_scoring]
 
-    @property
-    def agreement(self) -> list[Path]:
-        """The table of draft scores, in a list; empty if there is none."""
-        file = self.places.data / "agreement.parquet"
+    def table(self, name: str) -> list[Path]:
+        """Return the table `pass_times` or `agreement`, in a list; empty if there is none."""
+        rows = {"pass_times": self.timed_passes, "agreement": self.draft_scoring}[name]
+        file = self.places.data / f"{name}.parquet"
         measured = self.config.campaign.source == "measured"
-        return [file] if (self.draft_scoring if measured else file.exists()) else []
+        return [file] if (rows if measured else file.exists()) else []
 
     @cached_property
     def judged_targets(self) -> list[str]:

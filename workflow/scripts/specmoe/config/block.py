@@ -134,14 +134,14 @@ class Arm:
     @property
     def variant(self) -> str:
         """The parameters besides γ that differ from what they are where nobody sets them."""
-        given = ((one, getattr(self, key)) for key, one in PARAMETERS.items())
-        return "".join(f"-{one.letter}{value:g}" for one, value in given if value)
+        given = ((parameter.letter, getattr(self, key)) for key, parameter in PARAMETERS.items())
+        return "".join(f"-{letter}{value:g}" for letter, value in given if value)
 
 
 ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "forced_acceptance"]
 ASKED += ["prompt", "level"]
 """The columns that say what a run was asked for; a block's id is no part of it."""
-ARM_COLUMNS = [one.name for one in fields(Arm) if one.name in PARAMETERS]
+ARM_COLUMNS = [column.name for column in fields(Arm) if column.name in PARAMETERS]
 """The parameters that rows have, in the order of their columns."""
 
 
@@ -204,8 +204,8 @@ class Block:
     @property
     def drafting(self) -> list[tuple[Method, str]]:
         """Each method that drafts from a model's file, and the model: by MTP also the target."""
-        own: dict[Method | None, str] = {Method.MTP: self.target}
-        ways = ((arm.method, arm.draft_model or own.get(arm.method)) for arm in self.arms)
+        built_in: dict[Method | None, str] = {Method.MTP: self.target}
+        ways = ((arm.method, arm.draft_model or built_in.get(arm.method)) for arm in self.arms)
         return [(method, model) for method, model in dict.fromkeys(ways) if method and model]
 
     @property
@@ -216,8 +216,8 @@ class Block:
     @property
     def sends_chats(self) -> bool:
         """Whether the target's own template makes chats of some prompts, and no other's."""
-        own = self.options.keys().isdisjoint(("--chat-template", "--chat-template-file"))
-        return own and any(one.template == Template.CHAT for one in self.sendings.values())
+        others = self.options.keys() & {"--chat-template", "--chat-template-file"}
+        return not others and Template.CHAT in (sent.template for sent in self.sendings.values())
 
     @property
     def options(self) -> dict[str, str]:

@@ -61,7 +61,7 @@ class PathEngine(Strict):
         """The folder of its programs; the one that is given, if they are in none of its folders."""
         given = Path(self.path)
         places = (given, given / "bin", given / "build/bin")
-        return next((one for one in places if (one / "llama-server").is_file()), given)
+        return next((place for place in places if (place / "llama-server").is_file()), given)
 
 
 Engine = Annotated[PypiEngine | PathEngine, Field(discriminator="source")]

@@ -34,7 +34,7 @@ class Factor:
 
 
 def _set_lengths(block: Block, lengths: list[int]) -> Block:
-    prompts = (replace(PromptSource.of_length(one), level=f"{one}") for one in lengths)
+    prompts = (replace(PromptSource.of_length(length), level=f"{length}") for length in lengths)
     return replace(block, prompts=tuple(prompts))
 
 
@@ -111,7 +111,7 @@ def at_levels(block: Block, vary: dict[str, list[Any]]) -> list[Block]:
     block = replace(block, factor=name)
     if factor.shares_block:
         return [factor.change(block, levels)]
-    return [replace(factor.change(block, one), level=factor.text(one)) for one in levels]
+    return [replace(factor.change(block, level), level=factor.text(level)) for level in levels]
 
 
 def level_id(text: str) -> str:

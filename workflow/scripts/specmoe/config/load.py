@@ -47,9 +47,9 @@ def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _words_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the words of an overlay that name one's own model."""
-    own = {key: given[key] for key in OwnModel.model_fields if key in given}
+    named = {key: given[key] for key in OwnModel.model_fields if key in given}
     # Elsewhere it is a section.
-    return {key: value for key, value in own.items() if key != "prompts" or isinstance(value, str)}
+    return {key: word for key, word in named.items() if key != "prompts" or isinstance(word, str)}
 
 
 def options_of_call(files: Iterable[Path], given: Mapping[str, Any]) -> str:
@@ -77,21 +77,21 @@ def _spelled_out(
             "config: campaign: `target` and the words beside it stand for a campaign already; leave"
             f" this one out, or name your model in it, as {EXAMPLE} does"
         )
-    own, example = _checked(OwnModel, words, root), read_mapping(root / EXAMPLE)
-    files = {key: str(Path(path).absolute()) for key, path in own if isinstance(path, str)}
+    given, example = _checked(OwnModel, words, root), read_mapping(root / EXAMPLE)
+    files = {key: str(Path(path).absolute()) for key, path in given if isinstance(path, str)}
     campaign = example["campaign"]
     models = example["model_sets"].pop(campaign["models"])
     [suite] = (example["suites"][name] for name in campaign["suites"])
-    models["target"]["path"] = own.target
-    if own.draft:
-        models["draft"] = {"kind": "path", "path": own.draft}
+    models["target"]["path"] = given.target
+    if given.draft:
+        models["draft"] = {"kind": "path", "path": given.draft}
         suite["drafts"] = ["draft"]
-    if own.prompts:
+    if given.prompts:
         sent = {"kind": "file", "file": files["prompts"], "template": "chat", "stop": "eos"}
         example["workloads"], suite["workloads"] = {"own": sent}, ["own"]
-    if own.minutes:
-        example["measurement"]["minutes"] = own.minutes
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(own.target).stem).strip("._-")
+    if given.minutes:
+        example["measurement"]["minutes"] = given.minutes
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(given.target).stem).strip("._-")
     name = f"{stem[:80] or 'model'}-{digest_of(files)[:8]}"
     campaign |= {"name": name, "models": name}
     example["model_sets"][name] = models
@@ -141,7 +141,7 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
         for name in {name for suite in suites.values() for name in suite.workloads}:
             workload = config.workloads[name]
             prompts = (
-                [WorkloadPrompt(id=one, category=texts[one].category) for one in workload.texts]
+                [WorkloadPrompt(id=text, category=texts[text].category) for text in workload.texts]
                 if isinstance(workload, TextsWorkload)
                 else prompts_of_file(workload, root / workload.file)
             )

@@ -38,14 +38,14 @@ GPU_PROMPTS = 5
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block to measure, suite after suite; `gpu`: the backend uses one."""
     every = every_block(config, gpu=gpu)
-    blocks = [kept for one in every if (kept := without(one, config.campaign.exclude))]
+    blocks = [kept for block in every if (kept := without(block, config.campaign.exclude))]
     if not config.measurement.staged:
         return blocks
     read = {name for names in list_draft_scoring(config, blocks).values() for name in names}
-    texts = [texts_alone(one) for one in blocks if one.repeat == 0 and one.speculates]
+    texts = [texts_alone(block) for block in blocks if block.repeat == 0 and block.speculates]
     # They also tell how long runs take, where minutes decide what is tried.
     timed = config.measurement.minutes is not None
-    return [one for one in texts if timed or one.block in read] + blocks
+    return [block for block in texts if timed or block.block in read] + blocks
 
 
 def texts_alone(block: Block) -> Block:
@@ -122,13 +122,13 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     """
     measurement, timed = config.measurement, _known_to_our_program(config, blocks)
     passes = defaultdict[str, set[tuple[Outputs, int]]](set)
-    for block, arm in ((one, arm) for one in timed for arm in one.arms):
+    for target, arm in ((block.target, arm) for block in timed for arm in block.arms):
         if arm.speculates:
-            passes[block.target] |= {(Outputs.ALL, one) for one in (*EVERY_WIDTH, arm.gamma + 1)}
+            passes[target].update(product([Outputs.ALL], (*EVERY_WIDTH, arm.gamma + 1)))
         # Other methods' files are no models by themselves.
         if arm.draft_model and arm.method == Method.DRAFT:
             widths = (1, 2, arm.gamma + 1, EVERY_WIDTH[-1])
-            passes[arm.draft_model] |= {(Outputs.LAST, width) for width in widths}
+            passes[arm.draft_model].update(product([Outputs.LAST], widths))
     targets = {block.target for block in timed}
     # Passes are timed, and their experts counted.
     share = PASSES_SHARE / (2 * max(len(passes), 1))
@@ -136,7 +136,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     return [
         TimedPasses(
             model=model,
-            passes=tuple(sorted(found)),
+            passes=tuple(sorted(shapes)),
             samples=measurement.pass_samples,
             seconds=measurement.minutes and 60 * measurement.minutes * share,
             row=row,
@@ -145,7 +145,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             engine_args=tuple(measurement.engine_args) if model in targets else (),
             **measurement.model_dump(include={"context", "threads", "environment", "reruns"}),
         )
-        for model, found in passes.items()
+        for model, shapes in passes.items()
     ]
 
 
@@ -154,10 +154,11 @@ def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block
 
     It needs the engine's libraries, which one built elsewhere may lack.
     """
-    usual, engine = (*config.measurement.engine_args,), config.engines[config.campaign.engine]
-    if not config.measurement.pass_samples or isinstance(engine, PathEngine):
+    measurement, engine = config.measurement, config.engines[config.campaign.engine]
+    if not measurement.pass_samples or isinstance(engine, PathEngine):
         return []
-    return [one for one in blocks if one.protocol == Protocol.PAIRED and one.engine_args == usual]
+    usual = Protocol.PAIRED, (*measurement.engine_args,)
+    return [block for block in blocks if (block.protocol, block.engine_args) == usual]
 
 
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
@@ -200,7 +201,7 @@ def _parts(block: Block, prompts: int) -> Iterator[Block]:
         yield block
         return
     if prompts > 1:
-        drawn = sorted(block.prompts, key=lambda one: block.drawn(one.prompt))
+        drawn = sorted(block.prompts, key=lambda source: block.drawn(source.prompt))
         block = replace(block, prompts=tuple(drawn))
     for first in range(0, len(block.prompts), prompts):
         part = block.prompts[first : first + prompts]
@@ -233,14 +234,14 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
             protocol=protocol,
             stop=stop,
             **measurement.model_dump(include=_AS_GIVEN),
-            sendings={one: sending_of(config.workloads[one]) for one in suite.workloads},
+            sendings={key: sending_of(config.workloads[key]) for key in suite.workloads},
             engine_args=(*measurement.engine_args,),
         )
-        for one in at_levels(block, suite.vary):
-            level = "" if one.level is None else f"/{level_id(one.level)}"
-            sent = (replace(source, file=source.file or passage) for source in one.prompts)
+        for varied in at_levels(block, suite.vary):
+            level = "" if varied.level is None else f"/{level_id(varied.level)}"
+            sent = (replace(source, file=source.file or passage) for source in varied.prompts)
             comparison = f"{name}/{target}{level}"
-            yield replace(one, block=comparison, comparison=comparison, prompts=tuple(sent))
+            yield replace(varied, block=comparison, comparison=comparison, prompts=tuple(sent))
 
 
 def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
@@ -262,11 +263,11 @@ def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
 
 def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
     texts = config.prompts.texts
-    for one in suite.prompts:
-        if isinstance(one, str):
-            yield PromptSource(one, texts[one].file)
+    for given in suite.prompts:
+        if isinstance(given, str):
+            yield PromptSource(given, texts[given].file)
         else:
-            yield PromptSource.of_length(one)
+            yield PromptSource.of_length(given)
     for name in suite.workloads:
         workload = config.workloads[name]
         for prompt in workload.prompts:
@@ -285,11 +286,11 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
     The result is None if no other model drafts after a whole text. `gpu`: the backend uses one.
     """
     for block in list_blocks(config, gpu=gpu):
-        texts = [one for one in block.prompts if one.length is None]
+        texts = [source for source in block.prompts if source.length is None]
         models = [arm for arm in block.arms if arm.method == Method.DRAFT]
         pairs = [arm for arm in models if arm.draft_model != block.target]  # no control
         if texts and pairs and block.protocol == Protocol.PAIRED:
-            arm = min(pairs, key=lambda one: abs(one.gamma - 4))  # which fits a screen
+            arm = min(pairs, key=lambda pair: abs(pair.gamma - 4))  # which fits a screen
             return replace(
                 block,
                 prompts=(texts[0],),

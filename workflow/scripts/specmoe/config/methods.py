@@ -135,8 +135,8 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
         name = file_label
     elif file_label not in (None, name):
         name = f"{name} ({file_label})"
-    given = ((one, parameters.get(key)) for key, one in PARAMETERS.items())
-    return ", ".join([name, *(one.label.format(value) for one, value in given if value)])
+    given = ((parameter.label, parameters.get(key)) for key, parameter in PARAMETERS.items())
+    return ", ".join([name, *(label.format(value) for label, value in given if value)])
 
 
 class Drafting(Strict):
@@ -183,6 +183,6 @@ class Drafting(Strict):
         known = METHODS[self.method].flags
         lengths = (self.gammas or gammas) if "gamma" in known else [8]  # of the engine
         choices: dict[str, list[Any]] = {"gamma": lengths}
-        for name, one in PARAMETERS.items():
-            choices[name] = getattr(self, name) or [one.default if name in known else None]
+        for name, parameter in PARAMETERS.items():
+            choices[name] = getattr(self, name) or [parameter.default if name in known else None]
         return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]

@@ -37,7 +37,7 @@ class Family(Strict):
 @cache
 def families() -> dict[str, Family]:
     """Return the trained networks of `resources/families.yaml`."""
-    return {name: Family.model_validate(one) for name, one in resource("families").items()}
+    return {name: Family.model_validate(facts) for name, facts in resource("families").items()}
 
 
 class ModelBase(Strict):
@@ -350,8 +350,8 @@ class PathModel(ReadyModel):
     @field_validator("path")
     @classmethod
     def _find_shipped(cls, path: str, info: ValidationInfo) -> str:
-        own = Path((info.context or {}).get("root", "."), path)
-        return os.path.relpath(own) if own.is_file() and not Path(path).is_file() else path
+        shipped = Path((info.context or {}).get("root", "."), path)
+        return os.path.relpath(shipped) if shipped.is_file() and not Path(path).is_file() else path
 
 
 AnyModel = (

@@ -90,19 +90,19 @@ def _kinds(path: str, node: _Schema) -> Iterator[tuple[str, _Schema]]:
     """Yield the kinds of a section, and before them the keys that several have with one meaning."""
     mapping = node.get("discriminator", {}).get("mapping", {})
     kinds = {kind: _resolved({"$ref": ref}) for kind, ref in mapping.items()}
-    keys = [one for kind in kinds.values() for one in kind["properties"].items()]
-    said = Counter((key, one.get("description")) for key, one in keys if "const" not in one)
-    shared = {key: one for key, one in keys if said[key, one.get("description")] > 1}
+    keys = [item for kind in kinds.values() for item in kind["properties"].items()]
+    said = Counter((key, child.get("description")) for key, child in keys if "const" not in child)
+    shared = {key: child for key, child in keys if said[key, child.get("description")] > 1}
     if shared:
         about = {"title": path, "description": "Keys that several kinds have."}
         yield path, {**about, "properties": shared}
     for kind, section in kinds.items():
-        own = {key: one for key, one in section["properties"].items() if key not in shared}
-        yield f"{path} ({kind})", {**section, "properties": own}
+        rest = {key: child for key, child in section["properties"].items() if key not in shared}
+        yield f"{path} ({kind})", {**section, "properties": rest}
 
 
 def _options(node: _Schema) -> list[_Schema]:
-    return [one for one in node.get("anyOf", [node]) if one.get("type") != "null"]
+    return [option for option in node.get("anyOf", [node]) if option.get("type") != "null"]
 
 
 def _resolved(node: _Schema) -> _Schema:

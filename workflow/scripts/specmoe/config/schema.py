@@ -341,9 +341,9 @@ class Config(Strict):
     def stops_of(self, suite: str) -> set[Stop]:
         """Return how the runs of a suite end; a checked suite has a single way."""
         its = self.suites[suite]
-        own = [self.workloads[name].stop for name in its.workloads]
-        texts = [None] if its.prompts or not own else []
-        return {stop or self.measurement.stop for stop in [*own, *texts]}
+        stops = [self.workloads[name].stop for name in its.workloads]
+        texts = [None] if its.prompts or not stops else []
+        return {stop or self.measurement.stop for stop in [*stops, *texts]}
 
     def of_campaign(self) -> Self:
         """Return the part of this configuration that the campaign uses."""
@@ -356,17 +356,19 @@ class Config(Strict):
                 "engines": {name: self.engines[name] for name in self.used_engines},
                 "model_sets": {self.campaign.models: self.models},
                 "suites": self.selected_suites,
-                "workloads": {name: one for name, one in self.workloads.items() if name in sent},
+                "workloads": {
+                    name: self.workloads[name] for name in self.workloads if name in sent
+                },
             }
         )
 
     def lineage(self, model: str) -> dict[str, AnyModel]:
         """Return a model, the one that it is made from, and so on to the first."""
-        found = {model: self.models[model]}
-        while (source := found[model].made_from) in self.models and source not in found:
+        lineage = {model: self.models[model]}
+        while (source := lineage[model].made_from) in self.models and source not in lineage:
             model = source
-            found[model] = self.models[model]
-        return found
+            lineage[model] = self.models[model]
+        return lineage
 
     def family(self, model: str) -> Family | None:
         """Return the family of a model; a quantized model has that of its source."""
@@ -395,6 +397,6 @@ class Config(Strict):
         Models whose files have the same name in different folders keep their ids.
         """
         entry = self.models[model]
-        names = [PurePath(one.files[0]).stem for one in self.models.values() if one.files]
+        names = [PurePath(other.files[0]).stem for other in self.models.values() if other.files]
         name = PurePath(entry.files[0]).stem if entry.files else model
         return entry.label or (model if names.count(name) > 1 else name)

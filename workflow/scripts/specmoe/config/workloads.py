@@ -137,7 +137,7 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
     if is_chat and sending.template == Template.RAW:
         raise ValueError(f"{key!r} is a chat, which needs the workload's key `template: chat`")
     role = "" if is_chat else "user"
-    turns = [_turn(one, role) for one in (value if isinstance(value, list) else [value])]
+    turns = [_turn(turn, role) for turn in (value if isinstance(value, list) else [value])]
     asked = [place for place, turn in enumerate(turns) if turn["role"] == "user"]
     if not asked:
         raise ValueError(f"in {key!r} the user asks nothing; leave it out of the file")
@@ -151,21 +151,21 @@ def _which_to_send(fields: Mapping[str, Any], sending: Sending, *, both: bool) -
     """Return what an entry has in place of a prompt or messages, and how to name one of them."""
     keys = sending.prompt_key, sending.messages_key
     if both:
-        one = "`columns: {prompt: no}` sends the messages, and `{messages: no}` the prompt"
-        return f"both {keys[0]!r} and {keys[1]!r}; {one}"
+        choice = "`columns: {prompt: no}` sends the messages, and `{messages: no}` the prompt"
+        return f"both {keys[0]!r} and {keys[1]!r}; {choice}"
     hint = "name the key of the prompt: `columns: {prompt: ...}`"
     for key, layout in resource("prompts/data_sets").items():
         if key in fields:
-            named = (f"{one}: {of}" for one, of in layout.items() if _at(fields, of) is not None)
+            named = (f"{name}: {of}" for name, of in layout.items() if _at(fields, of) is not None)
             hint = f"if it is like {layout['like']}, give `columns: {{{', '.join(named)}}}`"
-            keyed = {f"{one}_key": layout[one] for one in ("prompt", "messages") if one in layout}
+            keyed = {f"{name}_key": layout[name] for name in layout.keys() & {"prompt", "messages"}}
             try:
                 content_of(fields, replace(sending, **keyed))
             except ValueError as error:
                 hint += f"; then {error}"
             break
-    found = ", ".join(str(key)[:40] for key in list(fields)[:12]) or "nothing"
-    return f"neither {keys[0]!r} nor {keys[1]!r}, but {found}; {hint}"
+    present = ", ".join(str(key)[:40] for key in list(fields)[:12]) or "nothing"
+    return f"neither {keys[0]!r} nor {keys[1]!r}, but {present}; {hint}"
 
 
 def _turn(given: Any, role: str = "") -> Message:
@@ -177,10 +177,10 @@ def _turn(given: Any, role: str = "") -> Message:
     known = resource("prompts/turns")
     role = known["roles"].get(str(turn.pop("from", turn.get("role", role))), "")
     text, shown = turn.pop("value", turn.get("content", turn.get("text"))), reprlib.repr(given)
-    if isinstance(text, list) and all(isinstance(one, dict) for one in text):
-        if others := {str(one.get("type")) for one in text if "text" not in one}:
+    if isinstance(text, list) and all(isinstance(part, dict) for part in text):
+        if others := {str(part.get("type")) for part in text if "text" not in part}:
             raise ValueError(f"a part of type {', '.join(others)}, and texts alone are sent")
-        text = "\n".join(str(one["text"]) for one in text)
+        text = "\n".join(str(part["text"]) for part in text)
     # An agent's turn may be its calls alone, and what a tool gives may be nothing.
     if text in (None, "") and role in ("assistant", "tool"):
         return turn | {"role": role, "content": text}
@@ -315,26 +315,26 @@ def sending_of(workload: AnyWorkload) -> Sending:
 
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
     """Return the prompts that a workload takes from its file; raises ConfigError."""
-    found: dict[str, WorkloadPrompt] = {}
+    kept: dict[str, WorkloadPrompt] = {}
     sent: dict[str, str] = {}  # the id of what is sent, once: twice it would be no other prompt
     errors: dict[str, int] = {}  # with the first line of each
     for number, entry in numbered_entries(file).items():
         try:
             prompt, text = _prompt(workload, entry, number)
-            if (twin := found.setdefault(prompt.id, prompt)) is not prompt:
+            if (twin := kept.setdefault(prompt.id, prompt)) is not prompt:
                 same = f"has the id of {twin.line}, {twin.id!r}; one without an id has its number"
                 raise ValueError(same)
             if (first := sent.setdefault(text, prompt.id)) != prompt.id:
-                more = {"repeated": (found[first].repeated or 0) + 1}
-                found[first] = found[first].model_copy(update=more)
-                del found[prompt.id]
+                more = {"repeated": (kept[first].repeated or 0) + 1}
+                kept[first] = kept[first].model_copy(update=more)
+                del kept[prompt.id]
         except ValueError as error:
             errors.setdefault(first_error(error), number)
     if errors:
         raise ConfigError(abridged([f"{place_of(file, at)}: {why}" for why, at in errors.items()]))
-    if len(found) < (wanted := workload.sample or 1):
-        raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
-    prompts, count = [*found.values()], workload.sample or len(found)
+    if len(kept) < (wanted := workload.sample or 1):
+        raise ConfigError(f"{file} has {len(kept)} prompts, and its workload wants {wanted}")
+    prompts, count = [*kept.values()], workload.sample or len(kept)
     return [prompts[len(prompts) * place // count] for place in range(count)]
 
 
@@ -345,7 +345,7 @@ def _prompt(workload: FileWorkload, entry: str, number: int) -> tuple[WorkloadPr
     content, turns = content_of(fields, sending), _at(fields, sending.prompt_key)
     told, lost = _request_of(fields, sending)
     first = "first turn" if isinstance(turns, list) and turns[1:] else None
-    name, category = (_at(fields, workload.columns.get(one, one)) for one in ("id", "category"))
+    name, category = (_at(fields, workload.columns.get(key, key)) for key in ("id", "category"))
     if isinstance(name, str):
         name = re.sub(r"[^\w.-]+", "-", name.strip(), flags=re.ASCII).lstrip("-._")
     data = {"id": str(number) if name in (None, "") else name, "category": category or None}

@@ -44,7 +44,7 @@ def fetch(engine: PypiEngine, work: Path, log: Path) -> Path:
             archive = download("source distribution", *given, output.fileno())
             # Its digest was checked; Debian 12 has Python 3.11.2, of before `filter`.
             with tarfile.open(archive) as tar:
-                tar.extractall(scratch, [one for one in tar if "/vendor/" in one.name])  # noqa: S202
+                tar.extractall(scratch, [member for member in tar if "/vendor/" in member.name])  # noqa: S202
             [fetched] = Path(scratch).glob("*/vendor/llama.cpp")
             fetched.rename(source)
     return source

@@ -29,13 +29,14 @@ _INSTALLED = ("../lib/libllama*", "../lib/libggml*", "../lib/libmtmd*")
 def engine_files(folder: Path) -> list[Path]:
     """Return the programs in a folder, and the libraries they load with links between these."""
     programs = [folder / name for name in BINARIES]
-    libraries = {file for one in (*_LIBRARIES, *_INSTALLED) for file in folder.glob(one)}
+    libraries = {file for pattern in (*_LIBRARIES, *_INSTALLED) for file in folder.glob(pattern)}
     return [file for file in [*programs, *sorted(libraries)] if file.is_file()]
 
 
 def measuring_files(folder: Path) -> list[Path]:
     """Return the engine's files on which a measurement depends, each once."""
-    return [one for one in engine_files(folder) if not is_alias(one) and one.name != NGRAM_MAKER]
+    files = engine_files(folder)
+    return [file for file in files if not is_alias(file) and file.name != NGRAM_MAKER]
 
 
 def is_alias(file: Path) -> bool:

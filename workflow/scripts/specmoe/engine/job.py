@@ -77,15 +77,15 @@ def check_words(server: Path, blocks: Iterable[Block]) -> None:
     """Raise EngineError if the help of a llama-server lacks a word of blocks' command lines."""
     # It says what has become of a flag that it had. Without any it cannot be asked.
     entries = re.split(r"\n(?=-)", help_of(server))
-    known = " ".join(one for one in entries if "argument has been removed" not in one)
+    known = " ".join(entry for entry in entries if "argument has been removed" not in entry)
     told, words = set(re.findall(r"[\w-]+", known)), set[str]()
-    for block in (one for one in blocks if one.protocol == Protocol.PAIRED):
+    for block in (block for block in blocks if block.protocol == Protocol.PAIRED):
         layers = block.gpu_layers
         flags = server_command(server, server, context=1, threads=1, gpu_layers=layers)
         words |= {*flags, *block.engine_args}
         for arm in block.arms:
             words |= {*speculation_flags(arm, server if arm.draft_model else None, layers)}
-    asked = {one.replace("_", "-") for one in words if FLAG.fullmatch(one) or one in BY_TYPE}
+    asked = {word.replace("_", "-") for word in words if FLAG.fullmatch(word) or word in BY_TYPE}
     if told and (lacking := sorted(asked - told)):
         age = "older" if "--draft-max" in told else "newer, or of another program,"
         raise EngineError(
@@ -142,8 +142,8 @@ class Job:
         _, *flags = self._baseline(of)
         words = [self.binaries.with_name(PROGRAM), *words, *flags, "--fit", "off"]
         command = [*map(str, words), "--temp", "0", "--top-k", "1"]
-        own = engine_environment(of.environment, os.environ)
-        return run_tool(command, self.server_log, self.time_limit_s * (1 + runs), own)[0]
+        environment = engine_environment(of.environment, os.environ)
+        return run_tool(command, self.server_log, self.time_limit_s * (1 + runs), environment)[0]
 
 
 @contextmanager

@@ -167,10 +167,10 @@ void time_checkpoint(llama_context * context, int sample) {
     }
 }
 
-// Call `one` at every place of the text, behind the tokens before it: with the place's number, each
+// Call `measure` at every place of the text, behind the tokens before it: with the place's number, each
 // width, and the tokens from there on.
 void at_places(llama_context * context, const Plan & plan, std::vector<int> widths, bool timed,
-               const std::function<void(int, int, const llama_token *)> & one) {
+               const std::function<void(int, int, const llama_token *)> & measure) {
     const int64_t last = (int64_t) plan.text.size() - plan.depth - plan.row * plan.widest;
     std::mt19937 random(1);
     std::vector<uint8_t> state;  // behind the first `depth` tokens
@@ -194,7 +194,7 @@ void at_places(llama_context * context, const Plan & plan, std::vector<int> widt
             if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
                 fail("the state cannot be restored");
             }
-            one(sample, n_tokens, start + plan.depth);
+            measure(sample, n_tokens, start + plan.depth);
         }
     }
 }
@@ -206,7 +206,7 @@ void count_experts(llama_model * model, common_params params, const Plan & plan,
     params.cb_eval = see;
     params.cb_eval_user_data = &visited;
     const llama_context_ptr context = make_context(model, params);
-    const auto one = [&](int sample, int n_tokens, const llama_token * ids) {
+    const auto measure = [&](int sample, int n_tokens, const llama_token * ids) {
         if (visited.empty()) {
             return;  // not even by the tokens before it
         }
@@ -218,14 +218,14 @@ void count_experts(llama_model * model, common_params params, const Plan & plan,
         }
         print({{"sample", sample}, {"n_tokens", n_tokens}, {"experts", experts}});
     };
-    at_places(context.get(), plan, widths, false, one);
+    at_places(context.get(), plan, widths, false, measure);
 }
 
 // Print the times of passes with some outputs, and of sampling each of these.
 void time_passes(llama_context * context, const Plan & plan, const std::string & outputs,
                  const std::vector<int> & widths, common_sampler * sampler) {
     std::vector<double> row(plan.row);
-    const auto one = [&](int sample, int n_tokens, const llama_token * ids) {
+    const auto measure = [&](int sample, int n_tokens, const llama_token * ids) {
         const int first = outputs == "all" ? 0 : n_tokens - 1;
         for (double & ms : row) {
             ms = decode(context, ids, n_tokens, first);
@@ -239,7 +239,7 @@ void time_passes(llama_context * context, const Plan & plan, const std::string &
         print({{"sample", sample}, {"n_tokens", n_tokens}, {"outputs", outputs},
                {"sampled_ms", sampled}, {"ms", row}});
     };
-    at_places(context, plan, widths, true, one);
+    at_places(context, plan, widths, true, measure);
 }
 
 void print_proposal(int text, int position, llama_token target, const float * logits, int count) {
@@ -247,8 +247,8 @@ void print_proposal(int text, int position, llama_token target, const float * lo
     std::partial_sort_copy(logits, logits + count, best.begin(), best.end(), std::greater<float>());
     const auto token = (llama_token) (std::max_element(logits, logits + count) - logits);
     double sum = 0;
-    for (const float one : best) {
-        sum += std::exp((double) one - best[0]);
+    for (const float logit : best) {
+        sum += std::exp((double) logit - best[0]);
     }
     const bool agrees = token == target;
     const double lead = (double) best[0] - (agrees ? best[1] : logits[target]);
@@ -326,10 +326,10 @@ int main(int argc, char ** argv) {
         fail("the text has " + std::to_string(plan.text.size()) + " tokens, too few");
     }
     count_experts(loaded->model(), params, plan, {every.begin(), every.end()});
-    for (const auto & [outputs, own] : widths) {
+    for (const auto & [outputs, counts] : widths) {
         // A target's context has its outputs; those of a draft model take no memory of that.
         const auto other = outputs == "last" ? make_context(loaded->model(), params) : nullptr;
-        time_passes(other ? other.get() : context, plan, outputs, own, loaded->sampler(0));
+        time_passes(other ? other.get() : context, plan, outputs, counts, loaded->sampler(0));
     }
     return 0;
 }

@@ -92,8 +92,8 @@ def run_build_tool(command: list[str], log: Path, error: str) -> None:
         raise EngineError(f"{error}: no {command[0]} found; install it")
     with log.open("ab+") as output:
         start = _begin(command, output)
-        own = build_environment(os.environ)
-        done = subprocess.run(command, stdout=output, stderr=output, env=own, check=False)
+        environment = build_environment(os.environ)
+        done = subprocess.run(command, stdout=output, stderr=output, env=environment, check=False)
         output.seek(start)
         printed = output.read().decode(errors="replace")
     if done.returncode != 0:
@@ -125,5 +125,5 @@ def peak_rss_bytes() -> int:
 
 def living_peak_bytes(pid: int) -> int | None:
     """Return the peak memory of a process, in bytes; None where the system does not say (macOS)."""
-    found = re.search(r"^VmHWM:\s*(\d+) kB", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+    match = re.search(r"^VmHWM:\s*(\d+) kB", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
+    return int(match[1]) * 1024 if match else None

@@ -79,29 +79,29 @@ def read_requests(log: str) -> dict[int, list[LoggedRequest]]:
     slots: dict[int, list[LoggedRequest]] = {}
     before = 0.0
     for line in log.splitlines():
-        if found := _TASK.search(line):
-            slots.setdefault(int(found[1]), []).append({"verifications": [], "draft_ms": None})
-        elif found := _STATISTICS.search(line):
+        if match := _TASK.search(line):
+            slots.setdefault(int(match[1]), []).append({"verifications": [], "draft_ms": None})
+        elif match := _STATISTICS.search(line):
             if 0 in slots:
-                slots[0][-1]["draft_ms"] = float(found[1]) - before
-            before = float(found[1])
-        elif found := _VERIFICATION.search(line):
-            slot, accepted, drafted, restored = found.groups()
-            one = Verification(int(accepted), int(drafted), bool(restored))
-            slots[int(slot)][-1]["verifications"].append(one)
+                slots[0][-1]["draft_ms"] = float(match[1]) - before
+            before = float(match[1])
+        elif match := _VERIFICATION.search(line):
+            slot, accepted, drafted, restored = match.groups()
+            verification = Verification(int(accepted), int(drafted), bool(restored))
+            slots[int(slot)][-1]["verifications"].append(verification)
     return slots
 
 
 def error_in(log: str) -> str | None:
     """Return the first error in a server's log; None without any."""
-    found = _FIRST_ERROR.search(log)
-    return found[1].strip() if found else None
+    match = _FIRST_ERROR.search(log)
+    return match[1].strip() if match else None
 
 
 def reason_not_to_speculate(log: str) -> str | None:
     """Return why a server speculates otherwise than asked, in its words, if it says so."""
-    found = re.search(resource("engine_rules")["log"]["other_speculation"], log)
-    return found.group().strip() if found else None
+    match = re.search(resource("engine_rules")["log"]["other_speculation"], log)
+    return match.group().strip() if match else None
 
 
 def round_counts(verifications: Sequence[Verification], longest: int) -> dict[str, Any]:
@@ -112,13 +112,13 @@ def round_counts(verifications: Sequence[Verification], longest: int) -> dict[st
     rounds = [*_rounds(verifications)]
     accepted, drafted = (Counter(of) for of in zip(*rounds, strict=True)) if rounds else ({}, {})
     tried = [min(accepted + 1, drafted) for accepted, drafted in rounds]
-    lengths, restored = range(longest + 1), [one.restored for one in verifications]
+    lengths, restored = range(longest + 1), [undone for *_, undone in verifications]
     return {
         "accepted_lengths": [accepted.get(length, 0) for length in lengths],
         "drafted_lengths": [drafted.get(length, 0) for length in lengths],
         "drafted_per_position": [sum(end > at for end in tried) for at in range(longest)],
         "replays": sum(restored),
-        "replays_rejected": sum(one and two for one, two in pairwise(restored)),
+        "replays_rejected": sum(first and second for first, second in pairwise(restored)),
     }
 
 
@@ -128,8 +128,8 @@ def _rounds(verifications: Iterable[Verification]) -> Iterator[tuple[int, int]]:
     A replay drafts none. One that is accepted holds one token that the target gave itself.
     """
     first: Verification | None = None
-    for one in verifications:
-        replay, first = first is not None, first or one
-        if not one.restored:
-            yield one.accepted - (replay and one.accepted > 0), first.drafted
+    for verification in verifications:
+        replay, first = first is not None, first or verification
+        if not verification.restored:
+            yield verification.accepted - (replay and verification.accepted > 0), first.drafted
             first = None

@@ -76,10 +76,6 @@ class Server:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """End the process."""
-        self.stop()
-
     @property
     def pid(self) -> int:
         """The id of the running server's own process, a child of its guard."""
@@ -97,7 +93,7 @@ class Server:
         status = self._end(grace_s=1.0)
         return self.error(f"llama-server crashed ({status})" if status else otherwise)
 
-    def stop(self) -> None:
+    def stop(self, *_: object) -> None:
         """End the process and wait for it; a second call does nothing."""
         if self._process is None:
             return
@@ -110,6 +106,8 @@ class Server:
         self._process = None
         self._client.close()
         self._folder.cleanup()
+
+    __exit__ = stop
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""

@@ -165,14 +165,14 @@ def build_of(server: Path) -> tuple[str, int]:
     """Return the commit and the number of an engine's build; outside a clone, `unknown` and 0."""
     # As `version: 8323 (9c8d7e6f1)`, later `version: 0.5.0 (build 10210, commit 000547513)`.
     said = output_of("sh", "-c", '"$0" --version 2>&1', str(server))
-    found = re.search(r"version: (?:\S+ \(build )?(\d+)(?:, commit |\s*\()(\w+)\)", said)
-    return (found[2], int(found[1])) if found else ("unknown", 0)
+    match = re.search(r"version: (?:\S+ \(build )?(\d+)(?:, commit |\s*\()(\w+)\)", said)
+    return (match[2], int(match[1])) if match else ("unknown", 0)
 
 
 def _field(name: str, text: str) -> str:
     """Return the first value of a field in lines like `name : value`, indented or not."""
-    found = re.search(rf"^\s*{name}\s*:[ \t]*(.+)$", text, re.MULTILINE)
-    return found[1].strip() if found else ""
+    match = re.search(rf"^\s*{name}\s*:[ \t]*(.+)$", text, re.MULTILINE)
+    return match[1].strip() if match else ""
 
 
 # Beside the weights of each process: context, recurrent states, compute buffers.

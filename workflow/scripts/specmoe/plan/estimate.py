@@ -51,8 +51,8 @@ def size_of(
         scale, experts = file_bytes / family.parameters, (family.experts, family.experts_used)
         always, routed = split_by_active(family.parameters, family.parameters_active, *experts)
         return Size(file_bytes, always * scale, routed * scale, *experts, family.layers)
-    own = entry.recipe if isinstance(entry, models.SyntheticModel) else entry
-    layers = getattr(own, "layers", source.layers if source else TYPICAL_LAYERS)
+    stated = entry.recipe if isinstance(entry, models.SyntheticModel) else entry
+    layers = getattr(stated, "layers", source.layers if source else TYPICAL_LAYERS)
     return Size(file_bytes, file_bytes, 0, 0, 0, layers)  # taken for dense
 
 

@@ -5,6 +5,7 @@ models, which use the same checks.
 """
 
 import json
+import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,38 +42,6 @@ Known = dict[str, tuple[Path, ModelInfo]]
 """Models that are here, by name: their files and infos."""
 
 
-def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
-    """Make sure that a campaign can be measured as far as its files, now here, and variables say.
-
-    `exported` is the environment of the workflow. Raises an ExceptionGroup of all errors, which
-    name the path that the configuration has.
-    """
-    errors: list[Exception] = []
-    config, blocks = campaign.config, list(campaign.blocks.values())
-    _check_texts(blocks, campaign.places.root, errors)
-    _check_engines(campaign, exported, errors)
-    tools = _binaries(campaign, config.campaign.engine)
-    tells = help_of(tools / "llama-quantize") if tools else ""
-    for entry in config.needed_models.values():
-        with _collecting(errors):
-            if isinstance(entry, QuantizeModel):
-                check_type(entry.type, tells)
-    known = _read_models(campaign, errors)
-    pairs = ((block.target, *drafting) for block in blocks for drafting in block.drafting)
-    for name, method, drafting in dict.fromkeys(pairs):
-        pair = [near for side in (name, drafting) if (near := _near(config, side, known))]
-        if len(pair) > 1:
-            (target, verifies), (draft, drafts) = pair
-            digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
-            with _collecting(errors):
-                check_pair(target, draft, method, digests, made=drafting in known)
-    with _collecting(errors):
-        told = _look_at_chats(campaign, known)
-        errors += [ConfigError(words) for words, is_error in told if is_error]
-    if errors:
-        raise ExceptionGroup("errors of the campaign", errors)
-
-
 @contextmanager
 def _collecting(errors: list[Exception]) -> Iterator[None]:
     try:
@@ -83,14 +52,14 @@ def _collecting(errors: list[Exception]) -> Iterator[None]:
 
 def _check_texts(blocks: Iterable[Block], root: Path, errors: list[Exception]) -> None:
     """Check that prompts have a text, and that it is not surely longer than the context."""
-    for prompt, (one, block) in sorted(_sent_in(blocks).items()):
+    for prompt, (source, block) in sorted(_sent_in(blocks).items()):
         with _collecting(errors):
-            size = _bytes_of(one, block, root)
+            size = _bytes_of(source, block, root)
             if not size:
-                raise ConfigError(f"{root / one.file} has no text, and it is a prompt")
+                raise ConfigError(f"{root / source.file} has no text, and it is a prompt")
             further = block.n_predict + max(arm.gamma for arm in block.arms)
             needed = size // MOST_BYTES_PER_TOKEN + further
-            if one.length is None and needed > block.context:
+            if source.length is None and needed > block.context:
                 raise ConfigError(
                     f"prompt {prompt} has {size} bytes of text; with the output these are {needed}"
                     f" tokens at least, and measurement.context is {block.context}: give it"
@@ -100,13 +69,13 @@ def _check_texts(blocks: Iterable[Block], root: Path, errors: list[Exception]) -
 
 def _sent_in(blocks: Iterable[Block]) -> dict[str, tuple[PromptSource, Block]]:
     """Return each prompt with a block that sends it."""
-    return {one.prompt: (one, block) for block in blocks for one in block.prompts}
+    return {source.prompt: (source, block) for block in blocks for source in block.prompts}
 
 
 def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
     """Return the bytes of a prompt's text."""
     chat = read_chat(root / source.file, source.line, block.sending_of(source))
-    texts = [str(one["content"] or "") for one in chat["messages"]]
+    texts = [str(message["content"] or "") for message in chat["messages"]]
     texts += [json.dumps(chat["tools"])] if "tools" in chat else []
     return sum(len(text.strip().encode()) for text in texts)
 
@@ -114,6 +83,22 @@ def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
 def _near(config: Config, model: str, known: Known) -> tuple[Path, ModelInfo] | None:
     """Return a model, or the nearest known one that it is made from: it has its vocabulary."""
     return next((known[name] for name in config.lineage(model) if name in known), None)
+
+
+def _check_pairs(campaign: LoadedCampaign, known: Known, errors: list[Exception]) -> None:
+    """Check that targets can be such, and that what drafts fits them, as far as files are known."""
+    blocks = campaign.blocks.values()
+    for name in sorted({block.target for block in blocks} & known.keys()):
+        with _collecting(errors):
+            check_target(known[name][0])
+    pairs = ((block.target, *drafting) for block in blocks for drafting in block.drafting)
+    for name, method, drafting in dict.fromkeys(pairs):
+        pair = [near for side in (name, drafting) if (near := _near(campaign.config, side, known))]
+        if len(pair) > 1:
+            (target, verifies), (draft, drafts) = pair
+            digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
+            with _collecting(errors):
+                check_pair(target, draft, method, digests, made=drafting in known)
 
 
 def _look_at_chats(campaign: LoadedCampaign, known: Known) -> Iterator[Said]:
@@ -130,15 +115,13 @@ def _look_at_chats(campaign: LoadedCampaign, known: Known) -> Iterator[Said]:
                     yield f"the chat template of {block.target} {words}", False
 
 
-def _check_engines(
-    campaign: LoadedCampaign, exported: Mapping[str, str], errors: list[Exception]
-) -> None:
+def _check_engines(campaign: LoadedCampaign, errors: list[Exception]) -> None:
     """Check engines, which are asked if they are here, and that nothing exported steers one."""
     config = campaign.config
     kinds = {entry.kind for entry in config.needed_models.values()}
     makers = {"quantize": "llama-quantize", "ngram_cache": NGRAM_MAKER}
     programs = ["llama-server", *(tool for kind, tool in makers.items() if kind in kinds)]
-    if any(config.protocol_of(one) == Protocol.STUDY for one in config.campaign.suites):
+    if any(config.protocol_of(suite) == Protocol.STUDY for suite in config.campaign.suites):
         programs += ["llama-bench", "llama-speculative"]
     for engine in campaign.engine_ids:
         binaries = _binaries(campaign, engine)
@@ -150,7 +133,13 @@ def _check_engines(
             if engine == config.campaign.engine:  # others measure by protocol study alone
                 check_words(binaries / "llama-server", campaign.blocks.values())
     with _collecting(errors):
-        refuse_exported(config.measurement.environment, exported)
+        refuse_exported(config.measurement.environment, os.environ)
+    tools = _binaries(campaign, config.campaign.engine)
+    tells = help_of(tools / "llama-quantize") if tools else ""
+    for entry in config.needed_models.values():
+        with _collecting(errors):
+            if isinstance(entry, QuantizeModel):
+                check_type(entry.type, tells)
 
 
 def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
@@ -162,46 +151,37 @@ def _binaries(campaign: LoadedCampaign, engine: str) -> Path | None:
     return entry.folder if isinstance(entry, PathEngine) else None
 
 
-def _read_models(campaign: LoadedCampaign, errors: list[Exception]) -> Known:
-    """Return the models whose files are here; the user's own must be whole, and of their family."""
-    known, places = Known(), campaign.places
-    targets = {block.target for block in campaign.blocks.values()}
-    for name, file in model_files(places).items():
-        if isinstance(entry := places.config.models[name], PathModel):
-            with _collecting(errors):
-                given = Path(entry.path)
-                require_files(given)
-                known[name] = given, read_info(given)
-                if family := places.config.family(name):
-                    check_family(known[name][1], family, given)
-        elif info := info_here(file, places.info(name)):
-            known[name] = file, info
-        if name in known and name in targets:
-            with _collecting(errors):
-                check_target(known[name][0])
-    return known
+def _find_models(places: Places, errors: list[Exception]) -> tuple[frozenset[str], Known]:
+    """Return the models that are made, the user's own, or in the hub's cache; and what they are.
 
-
-def model_files(places: Places) -> dict[str, Path]:
-    """Return the files of the models that are made, the user's own, or in the hub's cache."""
-    files = {}
+    The user's own must be whole, and of their family.
+    """
+    files, known = dict[str, Path](), Known()
     for name, entry in places.config.needed_models.items():
+        if isinstance(entry, PathModel):
+            files[name] = file = Path(entry.path)
+            with _collecting(errors):
+                require_files(file)
+                known[name] = file, read_info(file)
+                if family := places.config.family(name):
+                    check_family(known[name][1], family, file)
+            continue
         if (made := places.model_file(name)).exists():
             files[name] = made
-        elif isinstance(entry, PathModel):
-            files[name] = Path(entry.path)
         elif isinstance(entry, HubModel) and (cached := hub.cached(entry)):
             files[name] = cached
-    return files
+        if name in files:
+            with suppress(ModelError):  # the model's own rule reports the error
+                known[name] = files[name], _info(files[name], places.info(name))
+    return frozenset(files), known
 
 
-def info_here(file: Path, written: Path) -> ModelInfo | None:
+def _info(file: Path, written: Path) -> ModelInfo:
     """Return the info beside a model, or read the model: its vocabulary takes a second."""
-    with suppress(ModelError):  # not written yet, or by an older release
+    try:
         return load_info(written)
-    with suppress(ModelError):  # the model's own rule reports the error
+    except ModelError:  # not written yet, or by an older release
         return read_info(file)
-    return None
 
 
 class Folder(NamedTuple):
@@ -232,20 +212,28 @@ class Inventory:
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
-    """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
-    config, places = campaign.config, campaign.places
-    files = model_files(places)
-    known = {
-        name: (file, info)
-        for name, file in files.items()
-        if (info := info_here(file, places.info(name)))
-    }
+    """Look at the disk, and ask the hub for the sizes that the configuration does not give.
+
+    Raises an ExceptionGroup of all errors, which name the path that the configuration has, if a
+    campaign is measured here and cannot be, as far as its files, now here, and variables say.
+    """
+    config, places, errors = campaign.config, campaign.places, list[Exception]()
+    _check_texts(campaign.blocks.values(), places.root, errors)
+    _check_engines(campaign, errors)
+    here, known = _find_models(places, errors)
+    _check_pairs(campaign, known, errors)
+    said = list[Said]()
+    with _collecting(errors):
+        said += _look_at_chats(campaign, known)
+    errors += [ConfigError(words) for words, is_error in said if is_error]
+    if errors and config.campaign.source == "measured":
+        raise ExceptionGroup("errors of the campaign", errors)
     infos = {name: info for name, (_, info) in known.items()}
     asked = {
         name: size
         for name, entry in config.needed_models.items()
         if isinstance(entry, HubModel)
-        and name not in files
+        and name not in here
         and not entry.size_bytes
         and (size := hub.ask_size(entry)) is not None
     }
@@ -263,7 +251,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         for path in (hub.CACHE, places.models_folder)
     )
     return Inventory(
-        here=frozenset(files),
+        here=here,
         sizes={name: size for name, size in sizes.items() if size},
         hub_folder=hub_folder,
         models_folder=models_folder,
@@ -279,7 +267,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             for prompt, sent in _sent_in(blocks).items()
         },
         unbuilt=tuple(name for name in campaign.engine_ids if _binaries(campaign, name) is None),
-        chats=tuple(dict.fromkeys(words for words, _ in _look_at_chats(campaign, known))),
+        chats=tuple(dict.fromkeys(words for words, _ in said)),
         early_builds={
             name: build
             for name in campaign.engine_ids

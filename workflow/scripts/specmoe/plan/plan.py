@@ -5,7 +5,7 @@ It is printed, by `paper/plan.txt.j2`.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, START_S, Machine, block
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.text import duration, fill_template
 
-_Downloaded = HubModel | PackageModel
+_Remote = HubModel | PackageModel
 
 
 class Shortfall(NamedTuple):
@@ -49,7 +49,7 @@ class Plan:
     blocks: list[Block]
     description: Mapping[str, Any]  # of the machine; see `hardware.description`
     backend: Backend
-    found: Inventory
+    inventory: Inventory
 
     @cached_property
     def machine(self) -> Machine | None:
@@ -61,24 +61,24 @@ class Plan:
     @cached_property
     def downloads(self) -> dict[str, int | None]:
         """The bytes of what has to be downloaded, by where it is; a shared file counts once."""
-        return {one.origin: size for _, one, size in self._absent if isinstance(one, _Downloaded)}
+        return {entry.origin: size for _, entry, size in self._absent if isinstance(entry, _Remote)}
 
     @cached_property
     def made(self) -> dict[str, int | None]:
         """The bytes of the models that are written here, by name."""
-        ready = _Downloaded | PathModel
+        ready = _Remote | PathModel
         return {name: size for name, entry, size in self._absent if not isinstance(entry, ready)}
 
     @property
     def _absent(self) -> list[tuple[str, AnyModel, int | None]]:
-        known = {model: size.file_bytes for model, size in self.found.sizes.items()}
-        absent = [name for name in self.config.needed_models if name not in self.found.here]
+        known = {model: size.file_bytes for model, size in self.inventory.sizes.items()}
+        absent = [name for name in self.config.needed_models if name not in self.inventory.here]
         return [(name, self.config.models[name], known.get(name)) for name in absent]
 
     @cached_property
     def memory_needs(self) -> dict[str, int]:
         """The bytes that each combination of target and draft needs by its label, most first."""
-        needs, sizes = dict[str, int](), self.found.sizes
+        needs, sizes = dict[str, int](), self.inventory.sizes
         for block in self.blocks:
             at_once = f", {block.slots} requests at once" if block.slots > 1 else ""
             working = working_bytes(block.slots, block.context)
@@ -91,48 +91,45 @@ class Plan:
     @property
     def memory_usable(self) -> int:
         """The bytes of memory that models can use."""
-        own = self.description["gpu_memory_bytes"]
-        return usable_memory(self.description["memory_bytes"], own, self.backend)
+        of_gpu = self.description["gpu_memory_bytes"]
+        return usable_memory(self.description["memory_bytes"], of_gpu, self.backend)
 
     def estimate(self, blocks: Iterable[Block]) -> float | None:
         """Return the time of some blocks; None if a size is unknown."""
-        seconds = [*map(self._seconds, blocks)]
-        return None if None in seconds else sum(filter(None, seconds))
-
-    def _seconds(self, block: Block) -> float | None:
-        # Some files that draft have no known size before they are there.
-        networks = [arm.draft_model for arm in block.arms if arm.method == Method.DRAFT]
-        needed = {block.target, *networks}
-        if self.machine is None or not all(model in self.found.sizes for model in needed):
-            return None
-        tokens = [*map(self.tokens_of, block.prompts)]
-        return block_seconds(block, tokens, self.found.sizes, self.machine)
+        seconds, sizes = 0.0, self.inventory.sizes
+        for block in blocks:
+            # Some files that draft have no known size before they are there.
+            networks = [arm.draft_model for arm in block.arms if arm.method == Method.DRAFT]
+            if self.machine is None or not sizes.keys() >= {block.target, *networks}:
+                return None
+            tokens = [*map(self.tokens_of, block.prompts)]
+            seconds += block_seconds(block, tokens, sizes, self.machine)
+        return seconds
 
     def tokens_of(self, source: PromptSource) -> int:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
-        return source.length or self.found.prompt_tokens[source.prompt]
+        return source.length or self.inventory.prompt_tokens[source.prompt]
 
     @property
     def fullest(self) -> tuple[int, int, str]:
         """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
-        runs = [(block, one) for block in self.blocks for one in block.prompts]
-        block, one = max(
+        runs = [(block, source) for block in self.blocks for source in block.prompts]
+        block, source = max(
             runs, key=lambda run: (self.tokens_of(run[1]) + run[0].n_predict) / run[0].context
         )
-        return self.tokens_of(one) + block.n_predict, block.context, one.prompt
+        return self.tokens_of(source) + block.n_predict, block.context, source.prompt
 
     @cached_property
     def shortfalls(self) -> list[Shortfall]:
         """What does not fit the disks and the memory, most first; empty if everything does."""
-        folders = ((self.found.hub_folder, self.downloads), (self.found.models_folder, self.made))
-        sizes = [
-            (one, size) for one, files in folders if (size := sum(filter(None, files.values())))
-        ]
+        folders = self.inventory.hub_folder, self.inventory.models_folder
+        sizes = (sum(filter(None, files.values())) for files in (self.downloads, self.made))
+        written = [(folder, size) for folder, size in zip(folders, sizes, strict=True) if size]
         # Both may go to the same disk.
-        wanted = ([*parts] for _, parts in groupby(sizes, lambda part: part[0].disk))
+        wanted = ([*parts] for _, parts in groupby(written, lambda part: part[0].disk))
         disks = [
             Shortfall(
-                "disk", needed, free, at_home(" and ".join(str(one.path) for one, _ in parts))
+                "disk", needed, free, at_home(" and ".join(str(folder.path) for folder, _ in parts))
             )
             for parts in wanted
             if (needed := sum(size for _, size in parts)) > (free := parts[0][0].free_bytes)
@@ -147,36 +144,30 @@ class Plan:
 def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
     """Say what a campaign needs and how long it may take.
 
-    `options` configure it, for lines to be pasted. Raises PlanError if the campaign does not fit,
-    and `check_capacity` is set.
+    `options` configure it, for lines to be pasted. Raises the errors of its inventory, and
+    PlanError if it does not fit, and `check_capacity` is set.
     """
     config = campaign.config.of_campaign()
-    description = machine_facts(
-        campaign.backend,
-        config.machine.model_dump(exclude_none=True),
-        lambda: _probed(campaign.places.machine_file) or probe(),
-        devices_of(
-            campaign.places.engine_file(campaign.engine_id),
-            campaign.backend,
-            config.measurement.environment,
-        ),
-    )
-    remaining = Progress(campaign).remaining
+    remaining, staged = Progress(campaign).remaining, config.measurement.staged
     every = [remaining(name) or block for name, block in campaign.blocks.items()]
     # In stages what is measured decides what comes after the first repeat.
-    blocks = [one for one in every if one.arms and not (config.measurement.staged and one.repeat)]
-    found = take_inventory(campaign, blocks)
-    planned = Plan(config, blocks, description, campaign.backend, found)
+    blocks = [block for block in every if block.arms and not (staged and block.repeat)]
+    inventory = take_inventory(campaign, blocks)
+    backend, engine = campaign.backend, campaign.places.engine_file(campaign.engine_id)
+    devices = devices_of(engine, backend, config.measurement.environment)
+    rate, stated = partial(_probed, campaign.places.machine_file), config.machine
+    description = machine_facts(backend, stated.model_dump(exclude_none=True), rate, devices)
+    planned = Plan(config, blocks, description, backend, inventory)
     print(describe(planned, options), end="", flush=True)
     if check_capacity and planned.shortfalls:
         raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
 
 
-def _probed(machine: Path) -> float | None:
-    """Return the bandwidth that was measured for the campaign; None if none was."""
+def _probed(machine: Path) -> float:
+    """Return the bandwidth that was measured for the campaign; it is measured if none was."""
     described = read_record(machine) if machine.exists() else {}
-    source = described.get("memory_bandwidth_source") or ""
-    return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
+    measured = (described.get("memory_bandwidth_source") or "").startswith(PROBED)
+    return (measured and described["memory_bandwidth_bytes_per_second"]) or probe()
 
 
 def describe(plan: Plan, options: str) -> str:
@@ -192,7 +183,7 @@ def describe(plan: Plan, options: str) -> str:
         # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
         prompts=len({source.prompt for block in plan.blocks for source in block.prompts}),
-        left=duration(left_s(plan.blocks, plan.found.measured)),
+        left=duration(left_s(plan.blocks, plan.inventory.measured)),
         span=lambda seconds: duration(seconds and low * seconds, seconds and HIGH * seconds),
         duration=duration,
         at_home=at_home,
