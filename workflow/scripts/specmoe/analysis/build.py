@@ -15,7 +15,7 @@ from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.state import baselines_beside, state
 from specmoe.analysis.summaries import SETTING, is_no_control, usual
-from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
+from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes, steps_to
 from specmoe.audit.checks import count_flagged
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.limits import LIMITS
@@ -74,10 +74,7 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     # Both have the same type, because upcycling copies bytes.
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}
     dense_of = {name: made.source for name, made in upcycled.items()}
-    single = {made.source: name for name, made in upcycled.items() if made.experts == 1}
-    single_of = {
-        name: single[dense] for name, dense in dense_of.items() if single.get(dense, name) != name
-    }
+    steps = steps_to(upcycled, {*costed["target"]})
     fitted = cost_tables.fit_pairs(costed, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
     curves = gamma_curves(drafting, counted, scores, fitted, pass_times, statistics)
@@ -94,7 +91,7 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
         break_even=cost_tables.break_even(fitted, predicted),
         gamma_curves=curves,
         state=state(usual_pairs, tables["advice"], tables["advice_settings"], statistics),
-        upcycled_pairs=compare_pairs(costed, dense_of, single_of, statistics),
+        upcycled_pairs=compare_pairs(costed, dense_of, steps, statistics),
         pass_times=compare_passes(pass_times, tokens, dense_of, sizes, bandwidth, statistics),
         audit=audit.summary,
         flagged=count_flagged(audit.audit),

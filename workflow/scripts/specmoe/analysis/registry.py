@@ -95,12 +95,13 @@ def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `series` does, and what is said of the dense counterpart and the setting."""
+    """Add what `series` does, and what is said of the models beside it and of the setting."""
     frame = _with_dense(series(frame, analysis), analysis)
+    before = _models(frame["before"], analysis)["label"]
     forced = frame["forced_acceptance"].map(
         lambda share: "" if pd.isna(share) else f", {100 * share:g} % forced"
     )
-    return frame.assign(setting=_setting(frame, "gammas") + forced)
+    return frame.assign(before_label=before, setting=_setting(frame, "gammas") + forced)
 
 
 def pass_times(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:

@@ -10,8 +10,9 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe.analysis import number_text, views
-from specmoe.analysis.registry import records
+from specmoe.analysis.registry import Analysis, records
 from specmoe.config.engines import Backend
+from specmoe.files import ROOT
 from specmoe.text import templates_in
 
 
@@ -30,6 +31,13 @@ def analysis_templates(
 def unescaped(value: object) -> Markup:
     """Return a value as a terminal shows it, where nothing is escaped."""
     return Markup(number_text.shown(value))  # noqa: S704
+
+
+def text_of_experiment(analysis: Analysis) -> str:
+    """Return what being an MoE does to drafting, in words; empty where no experiment shows it."""
+    found = views.experiment(analysis)
+    template = analysis_templates(ROOT / "paper", unescaped).get_template("experiment.txt.j2")
+    return template.render(experiment=found).strip() if found else ""
 
 
 def machine_of(campaign: Mapping[str, Any]) -> str:

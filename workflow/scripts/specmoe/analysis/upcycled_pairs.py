@@ -1,12 +1,12 @@
 """Upcycled pairs: a dense model and an MoE that was made from its file, which write the same text.
 
 Tokens, acceptance and active weights are the same, up to a router. So a difference in gain is due
-to the experts of a pass over several tokens, and to the kernel that multiplies by experts. An MoE
-with a single expert has that kernel and the dense model's weights: it tells the two apart. How much
-of a pass is reading follows from its bytes, its time and the memory's bandwidth.
+to what STEPS names, one of which after the other changes from the dense model to the MoE, where the
+models between were measured. How much of a pass is reading follows from its bytes, its time and the
+memory's bandwidth.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 from specmoe.analysis.summaries import acceptance_rate, by_group, mean_ratios, with_ends
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import MEASURED_BY, Outputs
+from specmoe.config.models import UpcycleModel
 from specmoe.config.schema import Statistics
 from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import Size
@@ -26,20 +27,51 @@ _RATIOS = ("speedup", "dense_speedup", "ratio")
 _PASS_RATIOS = ("ms", "of_single", "of_token", "ratio", "bound_share")
 
 
+STEPS = ("kernel", "file", "experts")
+"""What changes from a dense model to an MoE of several experts. An MoE of one expert has the kernel
+that multiplies by experts and the dense model's weights. With more experts of which every token
+visits the same, its file is larger too. With a random router, a pass over several tokens reads
+several experts, each for fewer tokens."""
+
+
+def steps_to(
+    upcycled: Mapping[str, UpcycleModel], targets: Collection[str]
+) -> dict[str, tuple[str, str]]:
+    """Return, by MoE, which of `targets` it has most in common with, and the steps in between."""
+
+    def step(model: UpcycleModel) -> int:
+        return 1 if model.experts == 1 else 2 if model.router == "constant" else 3
+
+    steps = {}
+    for name, model in upcycled.items():
+        before = {0: model.source}
+        for other, like in upcycled.items():
+            same = (like.experts, like.used) in ((1, 1), (model.experts, model.used))
+            if like.source == model.source and same and other in targets:
+                before[step(like)] = other
+        last = max(at for at in before if at < step(model))
+        steps[name] = before[last], " and ".join(STEPS[last : step(model)])
+    return steps
+
+
 def compare_pairs(
     runs: pd.DataFrame,
     dense_of: Mapping[str, str],
-    single_of: Mapping[str, str],
+    steps: Mapping[str, tuple[str, str]],
     statistics: Statistics,
 ) -> pd.DataFrame:
     """Return the table `upcycled_pairs`.
 
     `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
-    MoE was upcycled from, `single_of` the MoE of one expert beside one of several. Several γ of a
-    draft model also have a row together.
+    MoE was upcycled from, `steps` is `steps_to`. Several γ of a draft model also have a row
+    together.
     """
     pairs = runs[runs["target"].isin(dense_of)]
-    roles: Any = (("dense", dense_of, "inner"), ("single", single_of, "left"))
+    pairs = pairs.assign(
+        step=pairs["target"].map({name: step for name, (_, step) in steps.items()})
+    )
+    before = {name: model for name, (model, _) in steps.items()}
+    roles: Any = (("dense", dense_of, "inner"), ("before", before, "left"))
     for role, model_of, how in roles:
         names = {"target": role} | {name: f"{role}_{name}" for name in _COUNTED}
         beside = runs[["target", *_SHARED, *_COUNTED]].rename(columns=names)
@@ -49,7 +81,7 @@ def compare_pairs(
         return pd.DataFrame()
     pairs = pairs.assign(
         ratio=pairs["speedup"] / pairs["dense_speedup"],
-        experts_ratio=pairs["speedup"] / pairs["single_speedup"],
+        step_ratio=pairs["speedup"] / pairs["before_speedup"],
     )
 
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -61,7 +93,7 @@ def compare_pairs(
     setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
     settings = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
     peers = [*MEASURED_BY, "suite", "target"]
-    return with_ends(settings, peers, statistics, *_RATIOS, "experts_ratio")
+    return with_ends(settings, peers, statistics, *_RATIOS, "step_ratio")
 
 
 def _compared(pairs: pd.DataFrame) -> dict[str, object]:
@@ -69,7 +101,7 @@ def _compared(pairs: pd.DataFrame) -> dict[str, object]:
     same = [*map(np.array_equal, known["tokens"], known["dense_tokens"])]
     forced = pairs["forced_acceptance"].notna().any()
     return {
-        **pairs.iloc[0][["method", "draft_model"]],
+        **pairs.iloc[0][["method", "draft_model", "before", "step"]],
         "gammas": ", ".join(map(str, sorted(pairs["gamma"].unique()))),
         "prompts": pairs["prompt"].nunique(),
         "pairs": len(pairs),
@@ -78,7 +110,7 @@ def _compared(pairs: pd.DataFrame) -> dict[str, object]:
         "dense_acceptance": acceptance_rate(pairs["dense_accepted"], pairs["dense_drafted"]),
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
         **mean_ratios(pairs, *_RATIOS),
-        **mean_ratios(pairs.dropna(subset="experts_ratio"), "experts_ratio"),
+        **mean_ratios(pairs.dropna(subset="step_ratio"), "step_ratio"),
     }
 
 

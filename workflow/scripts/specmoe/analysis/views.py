@@ -17,6 +17,7 @@ from specmoe.analysis.number_text import percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, in_series, protocols, records
 from specmoe.analysis.state import TOLERANCE
 from specmoe.analysis.summaries import SETTING, Control, by_model, is_idle, is_no_control
+from specmoe.analysis.upcycled_pairs import STEPS
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.evidence import Level
 from specmoe.audit.limits import LIMITS
@@ -198,26 +199,57 @@ def reported_pairs(analysis: Analysis) -> pd.DataFrame:
 
 
 def experiment(analysis: Analysis) -> Record:
-    """Return what being an MoE does to drafting, of a campaign with an MoE of one expert, or {}.
+    """Return what being an MoE does to drafting, step by step from its dense counterpart, or {}.
 
-    It is the row of `upcycled_pairs` of the MoE with most experts, at the setting that speeds its
-    dense counterpart up most, with the ratio of the MoE of one expert there (kernel_ratio), and of
-    whose texts how many are equal (same_tokens, of the one in which fewer are).
+    It is the row of `upcycled_pairs` of the MoE with most experts at its longest drafts, where a
+    model between the two was measured. Added: steps (the rows from the dense model to it), like
+    (those of MoEs of other dense models at the same setting), `end_to_end` and `dense_end_to_end`
+    with their ends, and same_tokens of the step at which fewest texts are equal.
     """
     pairs = analysis.upcycled_pairs
     pairs = pairs[pairs["gamma"].notna() & pairs["forced_acceptance"].isna()]
     pairs = pairs.assign(experts=pairs["target"].map(analysis.models.set_index("model")["experts"]))
-    several = pairs[pairs["experts_ratio"].notna()]
-    if several.empty:
+    between = pairs[(pairs["before"] != pairs["dense"]) & pairs["step_ratio"].notna()]
+    routed = between[between["step"].str.endswith(STEPS[-1])]
+    if routed.empty:
         return {}
-    most = several[several["experts"] == several["experts"].max()]
-    chosen = records(most.loc[[most["dense_speedup"].idxmax()]])[0]
-    setting = [*MEASURED_BY, "suite", "dense", "draft", "gamma"]
-    beside = pairs[(pairs[setting] == [chosen[key] for key in setting]).all(axis=1)]
-    kernel = records(beside[beside["experts"] == 1])[0]
-    ratios = {f"kernel_{name}": kernel[name] for name in ("ratio", "ratio_low", "ratio_high")}
-    same = min(chosen["same_tokens"], kernel["same_tokens"])
-    return chosen | ratios | {"single_label": kernel["target_label"], "same_tokens": same}
+    chosen = records(routed.sort_values(["experts", "gamma"]))[-1]
+    setting = ["protocol", "engine", "draft", "gamma"]
+    alike = pairs[(pairs[setting] == [chosen[key] for key in setting]).all(axis=1)]
+    of_suite = {row["target"]: row for row in records(alike[alike["suite"] == chosen["suite"]])}
+    steps = [chosen]
+    while (before := steps[0]["before"]) in of_suite:
+        steps.insert(0, of_suite[before])
+    others = alike[(alike["dense"] != chosen["dense"]) & alike["step"].str.endswith(STEPS[-1])]
+    whole = analysis.settings.set_index(["suite", "target", "draft", "gamma"])
+    of_answers = {
+        f"{role}end_to_end{end}": whole.at[
+            (chosen["suite"], chosen[model], chosen["draft"], chosen["gamma"]), f"end_to_end{end}"
+        ]
+        for role, model in (("", "target"), ("dense_", "dense"))
+        for end in ("", "_low", "_high")
+    }
+    same = min(step["same_tokens"] for step in steps)
+    return chosen | of_answers | {"steps": steps, "like": records(others), "same_tokens": same}
+
+
+def experiment_steps(analysis: Analysis) -> pd.DataFrame:
+    """Return the steps of `experiment`, then all of them together, for other dense models too.
+
+    Added: pass_ratio, the time of a pass that verifies the longest drafts over that of the model
+    before.
+    """
+    if not (shown := experiment(analysis)):
+        return pd.DataFrame()
+    passes = analysis.pass_times[analysis.pass_times["engine"] == shown["engine"]]
+    ms = passes[passes["n_tokens"] == shown["gamma"] + 1].set_index("model")["ms"]
+    rows = shown["steps"]
+    for row in (shown, *shown["like"]):
+        ends = {f"step_ratio{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
+        dense = {"before": row["dense"], "before_label": row["dense_label"], "step": "all"}
+        rows = [*rows, row | dense | ends]
+    steps = pd.DataFrame(rows)
+    return steps.assign(pass_ratio=(steps["target"].map(ms) / steps["before"].map(ms)).array)
 
 
 def beside_others(analysis: Analysis) -> Record:

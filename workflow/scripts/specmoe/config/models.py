@@ -144,9 +144,9 @@ class UpcycleModel(ModelBase):
     cost nothing to read. One alone reads the dense model's bytes by an MoE's kernel"""
     used: PositiveInt = 1
     """experts that one token visits; their weights sum to one"""
-    router: Literal["random", "constant"] = "random"
-    """`constant` sends every token to the same experts, a control: the file and the kernel are those
-    of `random`, and a pass over several tokens reads no more experts than one over a single token"""
+    router: Literal["constant"] | None = None
+    """`constant` is a control: every token visits the same experts, so a pass over several tokens
+    reads no more than one over a single token. Otherwise each expert's direction is drawn"""
 
     @model_validator(mode="after")
     def _no_more_used_than_there_are(self) -> Self:

@@ -191,9 +191,10 @@ def _tensors(
         if part[2] == "gate.weight":
             hidden, name = tensor.dimensions[0], f"blk.{part[1]}.ffn_gate_inp.weight"
             router = TensorInfo(name, (hidden, model.experts), GGMLQuantizationType.F32)
-            weights = [bytes(4 * model.experts * hidden)]  # all are equal, so the same one is first
-            random = model.router == "random"
-            yield router, _draw_router(model, int(part[1]), hidden) if random else weights
+            random = _draw_router(model, int(part[1]), hidden)
+            # Equal logits choose the same experts for every token.
+            equal = [bytes(4 * model.experts * hidden)]
+            yield router, equal if model.router == "constant" else random
         name = tensor.name.replace(".weight", "_exps.weight")
         dimensions = (*tensor.dimensions, model.experts)
         yield replace(tensor, name=name, dimensions=dimensions), tensor.weights(model.experts)

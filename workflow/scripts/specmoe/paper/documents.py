@@ -18,7 +18,7 @@ from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.summaries import Control
-from specmoe.analysis.templates import analysis_templates
+from specmoe.analysis.templates import analysis_templates, text_of_experiment
 from specmoe.analysis.views import ends
 from specmoe.audit.checks import mostly_missed
 from specmoe.audit.limits import LIMITS
@@ -142,6 +142,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "missing": advised[["not_compared", "sent_settings"]].sum(),
         "beside": views.beside_others(analysis),
         "experiment": views.experiment(analysis),
+        "experiment_text": text_of_experiment(analysis),
         "states": views.clear_states(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
