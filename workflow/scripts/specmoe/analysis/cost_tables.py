@@ -196,7 +196,8 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
             row = pair.identity | {"gamma": gamma, "extrapolated": gamma + 1 > pair.widest}
             rows.append(row | _ends(pair.model, gamma))
     frame = pd.DataFrame(rows)
-    return frame if frame.empty else frame.merge(measured, how="left", on=keys)
+    empty = frame.reindex(columns=settings)
+    return empty if frame.empty else frame.merge(measured, how="left", on=keys)
 
 
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
