@@ -37,7 +37,7 @@ def divergences(record):
         tokens = run["answer"]["tokens"]
         tokens[POSITION] = (tokens[POSITION] + 100) % 256
         copy["runs"].append(run)
-    return find_divergences(rows(copy), "target")
+    return [*find_divergences(rows(copy), "target")]
 
 
 def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_about_once(

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from specmoe.analysis.build import advice_so_far
 from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, select_arms
 from specmoe.analysis.decision import Fate
 from specmoe.analysis.stages import describe_stage
@@ -11,7 +10,7 @@ from specmoe.config.block import Arm
 from specmoe.config.load import load
 
 from ...blocks import compared, drafted
-from .test_advice import DRAFT, INFOS, TARGET, WOBBLE, audit, campaign, setting
+from .test_advice import DRAFT, TARGET, WOBBLE, advised, campaign, setting
 
 
 def rows_of(*speedups, **more):
@@ -86,13 +85,12 @@ def staged(study, root, *waiting, predicted=None, **rates):
     study["measurement"]["repeats"] = {"least": 1, "most": 6}
     config = load(study | {"statistics": {"session_sd": 0.05}}, root)
     runs = campaign(*(setting(int(name[1:]), own) for name, own in rates.items()))
-    runs = runs.assign(level=None)
     rows = [
         {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": int(name[1:]), "level": None}
         | {"verdict": Fate.CONTENDER, "label": name, **(predicted or {})}
         for name in rates
     ] + [*waiting]
-    drop(rows, *advice_so_far(runs, config, INFOS, audit(runs)).values())
+    drop(rows, *advised(runs, config).values())
     return config, rows
 
 

@@ -28,7 +28,7 @@ def page_figures(analysis):
     """Return the page's pictures of an analysis."""
     with TemporaryDirectory() as folder:
         save_figures(analysis, Path(folder))
-        return page.pictures(Path(folder))
+        return dict(page.pictures(Path(folder)))
 
 
 def page_of(analysis, figures=None, recording=None):
@@ -244,7 +244,7 @@ def test_a_single_repeat_is_null_in_the_json():
     once = replace(
         costed(), fitted_costs=costs[costs["without_repeat"] == 0].assign(quantile=float("nan"))
     )
-    pairs = whatif_pairs(once)
+    pairs = [*whatif_pairs(once)]
     assert [(pair["quantile"], pair["without"]) for pair in pairs] == [(None, [])] * 2
     dumps(pairs, allow_nan=False)
 

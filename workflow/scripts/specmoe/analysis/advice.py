@@ -95,9 +95,9 @@ def advice_from(
     """
     # No one uses a control. The study's protocol has two programs for the two arms.
     compared = (pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)
-    own = _marked(usual(pairs[compared & is_no_control(pairs)]), audit)
-    members = dict(iter(own[own["counts"]].groupby(SETTING)))
-    settings, left = _apply_exclusions(own, measured, config)
+    marked = _marked(usual(pairs[compared & is_no_control(pairs)]), audit)
+    members = dict(iter(marked[marked["counts"]].groupby(SETTING)))
+    settings, left = _apply_exclusions(marked, measured, config)
     # Null without a file, and for a cache of n-grams.
     sizes = {model: info.size_bytes for model, info in infos.items()}
     settings["draft_bytes"] = settings["draft_model"].map(sizes)
@@ -114,17 +114,17 @@ def advice_from(
     )
     controlled = pd.DataFrame() if beside is None else beside
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
-    found = audit[audit["check"].eq("rejected_drafts") & audit["verdict"].eq(CheckVerdict.FAIL)]
-    rejected = {target: "; ".join(whys.unique()) for target, whys in found.groupby("target")["why"]}
+    failing = audit["check"].eq("rejected_drafts") & audit["verdict"].eq(CheckVerdict.FAIL)
+    whys = audit[failing].drop_duplicates(["target", "why"]).groupby("target")["why"].agg("; ".join)
     gpu = bool((runs["backend"] != Backend.CPU).any())
     sets = settings.groupby(["target", "prompt_set"], sort=False)
     ranked = [_ranked(peers, left, members, config) for _, peers in sets]
     settings = pd.concat(ranked, ignore_index=True) if ranked else settings
     answers = []
     for target in (name for name in config.models if name in {*runs["target"]}):
-        own = settings[settings["target"] == target]
-        answer = _answer(target, own, _controls(audit, target), untried[target], config)
-        answer |= {"beside_failed": failed.get(target), "rejected_drafts": rejected.get(target)}
+        of_target = settings[settings["target"] == target]
+        answer = _answer(target, of_target, _controls(audit, target), untried[target], config)
+        answer |= {"beside_failed": failed.get(target), "rejected_drafts": whys.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     table = TABLES["advice"]
     advice = pd.DataFrame(answers, columns=[*table.columns])
@@ -161,7 +161,7 @@ def _apply_exclusions(
     def claim(of: tuple[Any, pd.DataFrame]) -> tuple[int, ...]:
         (target, prompt_set), peers = of
         prompts = prompt_set.split(", ")
-        texts = [one for one in prompts if not one.startswith(PASSAGE_PREFIX)]
+        texts = [prompt for prompt in prompts if not prompt.startswith(PASSAGE_PREFIX)]
         return [*config.models].index(target), -len(texts), -len(prompts), not peers["counts"].any()
 
     for (_, prompt_set), peers in sorted(sent.groupby(["target", "prompt_set"]), key=claim):
@@ -171,9 +171,9 @@ def _apply_exclusions(
         kept = {key: its for key, its in members.items() if not is_excluded(its, asked)}
         left = at_all_prompts({key: its[~its["flagged"]] for key, its in kept.items()})
         compared |= left
-        own = [*left.values()]
-        prompts = set().union(*(its["prompt"] for its in own))
-        numbers = summarise(pd.concat(own), SETTING, config.statistics) if own else peers[:0]
+        runs = [*left.values()]
+        prompts = set().union(*(its["prompt"] for its in runs))
+        numbers = summarise(pd.concat(runs), SETTING, config.statistics) if runs else peers[:0]
         of_left = _by_setting(numbers)
         for key, pairs in settings.items():
             counted, its = members[key], left.get(key, members[key])
@@ -205,25 +205,26 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
     return Controls.PASSED if CheckVerdict.PASS in verdicts else Controls.NONE
 
 
-def _ranked(own: pd.DataFrame, left: Members, members: Members, config: Config) -> pd.DataFrame:
+def _ranked(peers: pd.DataFrame, left: Members, members: Members, config: Config) -> pd.DataFrame:
     """Return settings on the same prompts with what decides, the best first.
 
     `left` are the runs of each that are compared, `members` those with the flagged ones.
     """
-    own = own.sort_values(["speedup", *SETTING], ascending=[False, *[True] * len(SETTING)])
+    peers = peers.sort_values(["speedup", *SETTING], ascending=[False, *[True] * len(SETTING)])
     # The best is chosen among all that were measured once.
-    dropped = int((own["status"] == Status.BEATEN).sum())
-    own = own.assign(**deciding(own[own["status"] == Status.COMPARED], left, dropped, config))
-    flagged = own[own["status"].isin([Status.COMPARED, Status.EXCLUDED]) & (own["flagged"] > 0)]
+    dropped = int((peers["status"] == Status.BEATEN).sum())
+    compared = peers["status"] == Status.COMPARED
+    peers = peers.assign(**deciding(peers[compared], left, dropped, config))
+    flagged = peers[(compared | peers["status"].eq(Status.EXCLUDED)) & (peers["flagged"] > 0)]
     with_flagged = at_all_prompts({key: members[key] for key in _keys(flagged)})
     every = deciding(flagged, with_flagged, dropped, config)
-    own["unfiltered_high"] = every["setting_high"]
-    own["unfiltered_little"] = every["simultaneous_high"]
-    own.loc[_best(own[own["status"] == Status.COMPARED]).index, "status"] = Status.BEST
-    return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
+    peers["unfiltered_high"] = every["setting_high"]
+    peers["unfiltered_little"] = every["simultaneous_high"]
+    peers.loc[_best(peers[compared]).index, "status"] = Status.BEST
+    return peers.sort_values("status", key=lambda names: names.map([*Status].index), kind="stable")
 
 
-def deciding(own: pd.DataFrame, members: Members, dropped: int, config: Config) -> pd.DataFrame:
+def deciding(ranked: pd.DataFrame, members: Members, dropped: int, config: Config) -> pd.DataFrame:
     """Return what decides an answer, a row for each setting, the fastest first.
 
     `members` has the compared runs of each, `dropped` is how many more the best was chosen among,
@@ -232,39 +233,39 @@ def deciding(own: pd.DataFrame, members: Members, dropped: int, config: Config) 
     error on these prompts, and its degrees of freedom; slower and more_helps: `beaten` and
     `more_helps` of `Decision`.
     """
-    settings, statistics = [members[key] for key in _keys(own)], config.statistics
+    settings, statistics = [members[key] for key in _keys(ranked)], config.statistics
     means = moderated([*map(mean_speedup, settings)])
     others = stacked([*map(mean_on_other_prompts, settings, means)])
-    lacking = np.array([one["lacking_error"].iloc[0] for one in settings])
+    lacking = np.array([pairs["lacking_error"].iloc[0] for pairs in settings])
     these = stacked(means)
     these = these._replace(error=np.hypot(these.error, lacking))
-    behind = stacked(moderated([mean_speedup(_over(one, settings[0]), "over") for one in settings]))
+    behind = moderated([mean_speedup(_over(pairs, settings[0]), "over") for pairs in settings])
     looks = config.measurement.looks
-    found = decide(
+    decision = decide(
         these,
         others,
-        behind,
+        stacked(behind),
         confidence=statistics.confidence,
         session=session_of(statistics, settings),
         # The best is chosen among those with an interval.
         choice=max(int((~np.isnan(these.error)).sum()), 1) + dropped,
-        look=min(int(own["repeats"].max()), looks) if len(own) else 1,
+        look=min(int(ranked["repeats"].max()), looks) if len(ranked) else 1,
         looks=looks,
     )
     told = {"these_error": these.error, "these_degrees": these.degrees}
-    told |= {"slower": found.beaten, "more_helps": found.more_helps}
-    return pd.DataFrame(found.ends._asdict() | told, own.index)
+    told |= {"slower": decision.beaten, "more_helps": decision.more_helps}
+    return pd.DataFrame(decision.ends._asdict() | told, ranked.index)
 
 
-def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
+def _over(pairs: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
     """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two.
 
     Where they share none, one without an interval stands for that.
     """
     beside = best[["prompt", "repeat", "speedup"]]
-    both = own.merge(beside, on=["prompt", "repeat"], suffixes=("", "_best"))
+    both = pairs.merge(beside, on=["prompt", "repeat"], suffixes=("", "_best"))
     both = both.assign(over=both["speedup"] / both["speedup_best"])
-    return both if len(both) else own.head(1).assign(over=1.0)
+    return both if len(both) else pairs.head(1).assign(over=1.0)
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:
@@ -281,19 +282,19 @@ def _answer(
 ) -> dict[str, Any]:
     """Return a target's row; `untried`: how many settings there were no minutes for."""
     # Settings on the prompts that answer come first.
-    own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    counts = Counter(own["status"])
+    peers = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
+    counts = Counter(peers["status"])
     gone = counts[Status.EXCLUDED] + counts[Status.LOST]
-    usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
-    answer, reason = _known(own, usable, controls) or choose_answer(usable)
+    usable = peers[peers["status"].isin([Status.BEST, Status.COMPARED])]
+    answer, reason = _known(peers, usable, controls) or choose_answer(usable)
     need, more = what_helps(answer, usable, config)
-    most_untried = untried > MOST_MISSING * (len(own) + untried) or (untried and usable.empty)
+    most_untried = untried > MOST_MISSING * (len(peers) + untried) or (untried and usable.empty)
     if most_untried and answer in (Answer.OFF, Answer.LITTLE):
         answer, need, reason = Answer.UNDECIDED, Need.MINUTES, "no minutes for most settings"
     if answer in (Answer.OFF, Answer.LITTLE):
         # Flags fall on fast runs alone: what they leave must not decide that nothing gains.
-        telling = own["status"].isin([Status.BEST, Status.COMPARED, Status.EXCLUDED])
-        flagged = own[telling & (own["flagged"] > 0)]
+        telling = peers["status"].isin([Status.BEST, Status.COMPARED, Status.EXCLUDED])
+        flagged = peers[telling & (peers["flagged"] > 0)]
         loses = flagged["unfiltered_high"] < 1
         if not (loses | (flagged["unfiltered_little"] < LITTLE) & (answer == Answer.LITTLE)).all():
             answer = Answer.UNDECIDED
@@ -306,12 +307,12 @@ def _answer(
         "answer": answer.value,
         "reason": reason,
         "controls": controls.value,
-        "settings": len(own) - gone - counts[Status.IDLE],
+        "settings": len(peers) - gone - counts[Status.IDLE],
         "idle": counts[Status.IDLE],
         "excluded_settings": counts[Status.EXCLUDED],
         "lost_settings": counts[Status.LOST],
         "not_compared": gone + untried or None,
-        "sent_settings": len(own) + untried,
+        "sent_settings": len(peers) + untried,
         "needs": need,
         "more_repeats": more,
     }
@@ -337,22 +338,22 @@ def _by_setting(settings: pd.DataFrame) -> dict[tuple[Any, ...], Record]:
 
 
 def _known(
-    own: pd.DataFrame, usable: pd.DataFrame, controls: Controls
+    peers: pd.DataFrame, usable: pd.DataFrame, controls: Controls
 ) -> tuple[Answer, str] | None:
     """Return an answer that needs no interval, and its reason; None if there is none."""
-    missing = own["status"].isin([Status.EXCLUDED, Status.LOST])
+    missing = peers["status"].isin([Status.EXCLUDED, Status.LOST])
     why = None
-    if own.empty:
+    if peers.empty:
         why = "no run with speculation was measured against baselines of its own"
     elif controls == Controls.FAILED:
         why = "its controls fail, so its other measurements do not count"
-    elif (own["status"] == Status.LOST).all():
+    elif (peers["status"] == Status.LOST).all():
         why = f"{DISTURBED} far more than usual during every pair of runs"
     elif missing.mean() > MOST_MISSING:
         why = (
             "most settings are flagged or were lost to other load, so what is left answers nothing"
         )
-    elif (own["status"] == Status.IDLE).any() and usable.empty:
+    elif (peers["status"] == Status.IDLE).any() and usable.empty:
         return Answer.LITTLE, "no setting drafts enough to gain on these prompts"
     elif usable["simultaneous_low"].isna().all():
         why = "every setting was measured once, so no interval is known"

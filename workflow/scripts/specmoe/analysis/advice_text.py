@@ -37,10 +37,10 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
-        settings={name: records(own) for name, own in settings.groupby("target")},
+        settings={name: records(rows) for name, rows in settings.groupby("target")},
         other_prompt_sets=views.settings_on_other_prompts(analysis),
         states=views.clear_states(analysis),
-        categories={name: records(own) for name, own in categories.groupby("target")},
+        categories={name: records(rows) for name, rows in categories.groupby("target")},
         details=details,
         Answer=Answer,
         Need=Need,
@@ -65,8 +65,8 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
 
     targets, settings, categories = map(plain, ("advice", "advice_settings", "categories"))
     for row in targets:
-        row["measured"] = [one for one in settings if one["target"] == row["target"]]
-        if by_category := [one for one in categories if one["target"] == row["target"]]:
+        row["measured"] = [setting for setting in settings if setting["target"] == row["target"]]
+        if by_category := [kind for kind in categories if kind["target"] == row["target"]]:
             row["by_category"] = by_category
     confidence = float(analysis.campaign["confidence"].iloc[0])
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets}

@@ -66,8 +66,8 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     pass_times = undisturbed_passes(pass_times)
     tokens = summaries.token_times(usual(counted))
     beside = baselines_beside(usual_pairs, statistics)
-    found = tables["settings"], audit.audit
-    tables |= advice_from(usual(runs), pairs, *found, config, infos, stages, beside)
+    given = tables["settings"], audit.audit
+    tables |= advice_from(usual(runs), pairs, *given, config, infos, stages, beside)
     # Stages alone use what else is known of settings.
     tables["advice_settings"] = tables["advice_settings"][[*TABLES["advice_settings"].columns]]
     models = config.models.items()
@@ -113,20 +113,6 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     return Analysis(analysis.tables, **shared)
 
 
-def advice_so_far(
-    runs: pd.DataFrame,
-    config: Config,
-    infos: Mapping[str, ModelInfo],
-    audit: pd.DataFrame,
-    stages: Iterable[Mapping[str, Any]] = (),
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of `advice_from`, of the runs of a campaign that goes on."""
-    runs = summaries.with_conditions(runs)
-    pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
-    settings = setting_tables(pairs, config.statistics)["settings"]
-    return advice_from(usual(runs), pairs, settings, audit, config, infos, stages)
-
-
 def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.DataFrame]:
     """Return the tables `settings` and `levels` of pairs, see `make_pairs`."""
     varied = pairs["forced_acceptance"].notna() | is_no_control(pairs)
@@ -140,7 +126,8 @@ def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.
 
 def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
     """Return the campaigns' own rows of `required_time`, one campaign after the other."""
-    frames = [one.required_time[one.required_time["campaign"] == one.name] for one in analyses]
+    tables = [(analysis.name, analysis.required_time) for analysis in analyses]
+    frames = [table[table["campaign"] == name] for name, table in tables]
     return pd.concat([frame for frame in frames if not frame.empty] or frames, ignore_index=True)
 
 
@@ -181,7 +168,7 @@ def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) 
 def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     suites = config.selected_suites
     said = pd.DataFrame(
-        [(name, one.title, next(iter(one.vary), None)) for name, one in suites.items()],
+        [(name, suite.title, next(iter(suite.vary), None)) for name, suite in suites.items()],
         columns=["suite", "title", "factor"],
     )
     counted = runs.groupby("suite")["block"].agg(runs="size", blocks="nunique")
@@ -192,7 +179,9 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
     first, measured = runs.iloc[0], {*runs["target"], *runs["draft_model"]}
     study_names = config.campaign.compare_with_study.items()
     names = {name: model for name, model in study_names if model in measured}
-    sent = Counter(prompt.sent for one in config.workloads.values() for prompt in one.prompts)
+    workloads, models = config.workloads.values(), config.measured_models
+    sent = Counter(prompt.sent for workload in workloads for prompt in workload.prompts)
+    entries = [config.models[name] for name in models]
     return pd.DataFrame(
         [
             {
@@ -204,12 +193,9 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "study_names": json.dumps(names),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "study_rows" else "tokens",
-                "synthetic": all("random" in config.weights(one) for one in config.measured_models),
+                "synthetic": all("random" in config.weights(name) for name in models),
                 # A model of a family has the shape of the published one: its info was checked.
-                "full_size": all(
-                    config.models[name].kind == "synthetic" and config.models[name].family
-                    for name in config.measured_models
-                ),
+                "full_size": all(entry.kind == "synthetic" and entry.family for entry in entries),
                 # A campaign may have several; the rows of each suite say which.
                 **{
                     key: ", ".join(runs[key].unique())

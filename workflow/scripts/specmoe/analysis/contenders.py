@@ -9,15 +9,16 @@ settings are measured, on as many prompts as the minutes allow.
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.advice import Status
-from specmoe.analysis.build import advice_so_far
+from specmoe.analysis import summaries
+from specmoe.analysis.advice import Status, advice_from
+from specmoe.analysis.build import setting_tables
 from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.noise import prior
@@ -53,10 +54,10 @@ def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before:
     config = campaign.config
     infos = {name: load_info(campaign.places.info(name)) for name in config.measured_networks}
     rows = {
-        (name := setting_of(one, arm)): _row(one, arm, config) | before.get(name, {})
+        (name := setting_of(block, arm)): _row(block, arm, config) | before.get(name, {})
         for suite in config.selected_suites
-        for one in comparisons(config, suite, gpu=campaign.gpu)
-        for arm in select_arms(one, config.audit.unrelated_drafts, infos)
+        for block in comparisons(config, suite, gpu=campaign.gpu)
+        for arm in select_arms(block, config.audit.unrelated_drafts, infos)
     }
     if repeat == 0:
         predict(campaign, rows, infos)
@@ -71,11 +72,10 @@ def select_arms(
     block: Block, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
 ) -> list[Arm]:
     """Return the arms of a block that may beat each other: no controls, no forced acceptance."""
-    arms = [one for one in block.arms if one.speculates and one.forced_acceptance is None]
-    facts = [(block.target, engine_type(one.method), one.draft_model) for one in arms]
+    arms = [arm for arm in block.arms if arm.speculates and arm.forced_acceptance is None]
+    facts = [(block.target, engine_type(arm.method), arm.draft_model) for arm in arms]
     frame = pd.DataFrame(facts, columns=["target", "method", "draft_model"])
-    own = is_no_control(with_controls(frame, unrelated, infos))
-    return [arm for arm, counts in zip(arms, own, strict=True) if counts]
+    return [*compress(arms, is_no_control(with_controls(frame, unrelated, infos)))]
 
 
 def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
@@ -102,8 +102,8 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
     for name, block in campaign.blocks.items():
         if TEXTS in name and asked.records.link(f"blocks/{name}").exists():
             texts[block.comparison] += rows_of_block(asked, name)
-    for comparison, own in groupby(rows.values(), itemgetter("comparison")):
-        settings, alone = [*own], frame_of(texts[comparison])
+    for comparison, group in groupby(rows.values(), itemgetter("comparison")):
+        settings, alone = [*group], frame_of(texts[comparison])
         for row in settings:
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
@@ -134,9 +134,12 @@ def compare(
     runs = frame_of(row for name in blocks for row in rows_of_block(asked, name))
     # What rests on sizes, machines and probabilities is checked at the end.
     audit = audit_runs(Evidence(runs, {}, None, config.audit))
-    known = advice_so_far(runs, config, infos, audit, rows.values())
-    for target, own in groupby(sorted(rows.values(), key=_target), _target):
-        drop([*own], *(frame[frame["target"] == target] for frame in known.values()))
+    pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
+    settings = setting_tables(pairs, config.statistics)["settings"]
+    runs = summaries.usual(summaries.with_conditions(runs))
+    known = advice_from(runs, pairs, settings, audit, config, infos, rows.values())
+    for target, group in groupby(sorted(rows.values(), key=_target), _target):
+        drop([*group], *(frame[frame["target"] == target] for frame in known.values()))
 
 
 def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
@@ -144,13 +147,13 @@ def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.Data
     by_key = {key_of(row): row for row in rows if row["level"] is None}
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
-    for found, answers in zip(records(settings), usable, strict=True):
-        row = by_key[key_of(found)]
-        row |= {name: found[name] for name in _SPEEDUP if pd.notna(found[name])}
+    for setting, answers in zip(records(settings), usable, strict=True):
+        row = by_key[key_of(setting)]
+        row |= {name: setting[name] for name in _SPEEDUP if pd.notna(setting[name])}
         row["answer"] = str(advice["answer"].iloc[0])
-        if found["status"] == Status.IDLE:
+        if setting["status"] == Status.IDLE:
             row["verdict"] = Fate.IDLE
-        elif answers and found["status"] != Status.BEST and found["slower"]:
+        elif answers and setting["status"] != Status.BEST and setting["slower"]:
             row["verdict"] = Fate.BEATEN
     if not usable.any() or doubt(rows):
         return

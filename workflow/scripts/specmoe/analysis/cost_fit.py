@@ -40,20 +40,20 @@ def timed_parts(
     wide as the one before it, so all graphs are new, and those of a catch-up are everywhere.
     """
     firsts = times.assign(ms=times["first_ms"].fillna(times["ms"]))
-    own = _by_repeat(firsts if replays else times, target, Outputs.ALL)
+    passes = _by_repeat(firsts if replays else times, target, Outputs.ALL)
     read, drafted = (_by_repeat(some, draft, Outputs.LAST) for some in (firsts, times))
-    if own.empty or (draft is not None and read.empty):
+    if passes.empty or (draft is not None and read.empty):
         return None
     single = times[times["n_tokens"] == 1].set_index("repeat")
     of_target = single[(single["model"] == target) & (single["outputs"] == Outputs.ALL)]
     of_draft = single[(single["model"] == draft) & (single["outputs"] == Outputs.LAST)]
     unsampled = 0.0 if replays else token_ms - of_target["ms"]  # less the new graph of version 2
     # A draft model with a recurrent state goes back in every round, to where it began to draft.
-    states = of_draft[["saved_ms", "restored_ms"]].sum(axis="columns").reindex(own.index)
+    states = of_draft[["saved_ms", "restored_ms"]].sum(axis="columns").reindex(passes.index)
     return Timed(
-        passes=own,
+        passes=passes,
         catchup=read,
-        drafted=drafted.get(1, pd.Series(np.nan, own.index)),
+        drafted=drafted.get(1, pd.Series(np.nan, passes.index)),
         token=(of_target["ms"] + of_target["sampled_ms"]).fillna(token_ms),
         beside=of_target["sampled_ms"].fillna(unsampled),
         saved=of_target["saved_ms"].fillna(0.0) * replays + states.fillna(0.0),
@@ -93,8 +93,8 @@ def _knots(
 
 def _by_repeat(times: pd.DataFrame, model: str | None, outputs: Outputs) -> pd.DataFrame:
     """Return the milliseconds of a model's passes, by repeat and width; none of no model."""
-    own = times[(times["model"] == model) & (times["outputs"] == outputs)]
-    return own.pivot(index="repeat", columns="n_tokens", values="ms").dropna(axis="columns")
+    passes = times[(times["model"] == model) & (times["outputs"] == outputs)]
+    return passes.pivot(index="repeat", columns="n_tokens", values="ms").dropna(axis="columns")
 
 
 def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel | None:
@@ -123,7 +123,7 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
         knots=_knots(
             {*read["gamma"]},
             timed,
-            {1 + max(np.flatnonzero(one.drafted)) for one in counts_of(full)},
+            {1 + max(np.flatnonzero(counts.drafted)) for counts in counts_of(full)},
         ),
         costs=np.array([]),
         without=np.array([]),
@@ -134,7 +134,7 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
     sums = _sums(read, unfitted)
     repeats = sorted(read["repeat"].unique())
     left = repeats if unfitted.degrees > 0 else []
-    kept = [repeats, *([one for one in repeats if one != gone] for gone in left)]
+    kept = [repeats, *([repeat for repeat in repeats if repeat != gone] for gone in left)]
     token_ms = geometric_mean(read["step_ms"])
     costs, *without = (token_ms * _solve(sums, timed, some, unfitted) for some in kept)
     return replace(unfitted, costs=costs, without=np.array(without).reshape(-1, len(costs)))
@@ -145,7 +145,7 @@ def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
     step = read["step_ms"].to_numpy(float)
     drafting = read["draft_ms"].to_numpy(float) / step
     beside = read["decode_ms"].to_numpy(float) / step - drafting
-    work = np.array([model.work(one) for one in counts_of(read)])
+    work = np.array([model.work(counts) for counts in counts_of(read)])
     columns = pd.DataFrame(np.column_stack([drafting, beside, work]), index=read.index)
     return columns.groupby([read["full"], read["gamma"], read["repeat"]], dropna=False).sum()
 
@@ -167,5 +167,5 @@ def _solve(sums: pd.DataFrame, timed: Timed, repeats: list[int], model: CostMode
     timed_steps = np.exp(np.log(steps if known.empty else known).mean().to_numpy(float))
     given = np.concatenate([[1.0], 0 * each, timed_steps])  # drafting is not in `beside`
     others = beside - work[:, : len(given)] @ given
-    found, *_ = np.linalg.lstsq(work[:, len(given) :] / beside[:, None], others / beside)
-    return np.concatenate([[1.0], each, timed_steps, found])
+    solved, *_ = np.linalg.lstsq(work[:, len(given) :] / beside[:, None], others / beside)
+    return np.concatenate([[1.0], each, timed_steps, solved])

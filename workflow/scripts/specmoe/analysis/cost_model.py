@@ -134,11 +134,6 @@ class CostModel:
         """How many standard errors an interval reaches: Student's t; NaN with a single repeat."""
         return float(student_quantile(self.degrees, self.confidence))
 
-    @property
-    def widest(self) -> int:
-        """The widest round of which something is predicted."""
-        return min(at[-1] for kind in ("pass", "catchup") if (at := self.knots[kind]))
-
     def cost(self, parts: Array) -> Estimate:
         """Return the cost `parts @ costs`; a residual may be below zero."""
         value, reach = float(parts @ self.costs), float(self.reach(self.without @ parts))
@@ -161,9 +156,9 @@ class CostModel:
 
         Of several γ or widths they give what all take, each so many `times`.
         """
-        amounts = {one: np.zeros(len(knots)) for one, knots in self.knots.items()}
-        for one in _SUMS.get(kind, (kind,)):
-            amounts[one] = shares(np.atleast_1d(at), self.knots[one], times)
+        amounts = {part: np.zeros(len(knots)) for part, knots in self.knots.items()}
+        for part in _SUMS.get(kind, (kind,)):
+            amounts[part] = shares(np.atleast_1d(at), self.knots[part], times)
         return np.concatenate([*amounts.values()])
 
     def work(self, counts: RunCounts) -> Array:
@@ -173,7 +168,7 @@ class CostModel:
 
     def played(self, steps: Sequence[Counts], gamma: int) -> Array:
         """Return the same of rounds, and steps without one, that are known one by one."""
-        rounds = [(one.drafted, one.accepted) for one in steps if one.rounds]
+        rounds = [(step.drafted, step.accepted) for step in steps if step.rounds]
         drafted, held = np.array(rounds, int).reshape(-1, 2).T
         replayed = held[held < drafted] if self.replays else held[:0]
         lengths = np.bincount(drafted, minlength=gamma + 1)
@@ -198,10 +193,10 @@ class CostModel:
         `drafted`: how many rounds draft 0, 1, 2, ... tokens; `replayed`: how many replays follow
         rounds that accept 0, 1, 2, ... tokens; `single`: steps that draft nothing.
         """
-        found = self.weights("draft", gamma, total(drafted))
-        found += self.weights("round", np.arange(len(drafted)) + 1, drafted)
-        found += self.weights("batch", np.arange(len(replayed)) + 2, replayed)
-        return found + self.weights("replay", 0, replayed.sum()) + self.weights("token", 1, single)
+        parts = self.weights("draft", gamma, total(drafted))
+        parts += self.weights("round", np.arange(len(drafted)) + 1, drafted)
+        parts += self.weights("batch", np.arange(len(replayed)) + 2, replayed)
+        return parts + self.weights("replay", 0, replayed.sum()) + self.weights("token", 1, single)
 
 
 def shares(
@@ -212,13 +207,6 @@ def shares(
     Values are linear between knots, and constant beyond them. `weights` are those of the points, or
     of each.
     """
-    places = np.asarray(knots, float)
-    at = np.asarray(points, float).clip(*places[[0, -1]] if len(places) else (None, None))
-    weights = np.broadcast_to(weights, at.shape)
-    if len(places) < 2:
-        return np.full(len(places), weights.sum())
-    count = len(places)
-    left = np.clip(np.searchsorted(places, at, side="right") - 1, 0, count - 2)
-    part = (at - places[left]) / (places[left + 1] - places[left])
-    low = np.bincount(left, weights * (1 - part), count)
-    return np.asarray(low + np.bincount(left + 1, weights * part, count), float)
+    at = np.asarray(points, float)
+    parts = [np.interp(at, knots, unit) for unit in np.eye(len(knots))]
+    return np.asarray(np.reshape(parts, (len(knots), at.size)) @ np.broadcast_to(weights, at.shape))

@@ -59,7 +59,7 @@ def fit_pairs(
         timed = timed_parts(*given, replays=replays)
         if timed and (model := fit(members, statistics, timed)):
             longest = members["generated"].max() - 1
-            widest = max((one for one in model.knots["overhead"] if 2 * one <= longest), default=1)
+            widest = max((at for at in model.knots["overhead"] if 2 * at <= longest), default=1)
             fitted.append(Fitted(named, method, model, widest, timed))
     return fitted
 
@@ -131,8 +131,8 @@ def predictions(
             return
         counts = counts_of(members)
         gamma = int(members["gamma"].iloc[0])
-        tokens = np.array([one.tokens for one in counts])
-        work = np.array([model.work(one) for one in counts])
+        tokens = np.array([run.tokens for run in counts])
+        work = np.array([model.work(run) for run in counts])
         speedups, without = model.speedups(tokens, work)
         members = members.assign(predicted=speedups)
         # Over blocks, as every speedup: a block may lack a pair that the others have.
@@ -191,8 +191,8 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     measured = predicted.reindex(columns=[*keys, *settings])
     rows = []
     for pair in fitted:
-        own = measured[(measured[PAIR] == [*pair.identity.values()]).all(axis=1)]
-        for gamma in sorted({*pair.model.knots["draft"], *map(int, own["gamma"])}):
+        of_pair = measured[(measured[PAIR] == [*pair.identity.values()]).all(axis=1)]
+        for gamma in sorted({*pair.model.knots["draft"], *map(int, of_pair["gamma"])}):
             row = pair.identity | {"gamma": gamma, "extrapolated": gamma + 1 > pair.widest}
             rows.append(row | _ends(pair.model, gamma))
     frame = pd.DataFrame(rows)
@@ -208,7 +208,7 @@ def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
     reach = np.exp(model.reach(np.log(without.T)))
     low, high = curve / reach, curve * reach
     # The lower the curve of speedups, the higher the rate from which on it pays.
-    ends = [_crossing(rates, one) for one in (high, low) if not np.isnan(reach).any()]
+    ends = [_crossing(rates, limit) for limit in (high, low) if not np.isnan(reach).any()]
     return {
         **Estimate(curve[0], low[0], high[0]).columns("at_0"),
         **Estimate(curve[-1], low[-1], high[-1]).columns("at_100"),

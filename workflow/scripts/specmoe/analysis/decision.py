@@ -125,10 +125,10 @@ def decide(
     or that of prompts, outweighs that of blocks.
     """
     confidence = confidence_of_look(confidence, looks)
-    found = find_ends(these, others, confidence, choice, session)
-    answer = find_answer(found)
+    ends = find_ends(these, others, confidence, choice, session)
+    answer = find_answer(ends)
     slower = behind.log + behind.reach(confidence, max(choice - 1, 1)) < 0
-    beaten = slower | (found.setting_high < 1)
+    beaten = slower | (ends.setting_high < 1)
     # With all repeats the part of blocks shrinks, and what it is known by grows.
     share = look / looks
     spared = np.square(these.error) * (1 - share)
@@ -136,9 +136,9 @@ def decide(
     for mean in (these, others):
         error = np.sqrt(np.maximum(np.square(mean.error) - spared, 0))
         later = mean._replace(error=error, degrees=mean.degrees / share)
-        now, then = (one.reach(confidence, choice, session) for one in (mean, later))
+        now, then = (estimate.reach(confidence, choice, session) for estimate in (mean, later))
         # Where nothing was repeated yet there is no interval, and repeats give one.
         narrower = ~(then >= (1 - WORTHWHILE) * now) & (look < looks)
         helped.append((narrower & ~beaten).any(axis=-1))
     cases = [answer == Answer.UNDECIDED, answer == Answer.HERE]
-    return Decision(found, answer, beaten, np.select(cases, helped, False))
+    return Decision(ends, answer, beaten, np.select(cases, helped, False))

@@ -29,14 +29,14 @@ MOST_FLAGGED = 0.25
 LEAST_PROMPTS = 0.5
 
 
-def is_excluded(own: pd.DataFrame, sent: Collection[str]) -> bool:
+def is_excluded(runs: pd.DataFrame, sent: Collection[str]) -> bool:
     """Return whether a setting is excluded for its impossible, flagged or lacking pairs.
 
-    `own` are its compared runs, with `flagged` and `impossible`; `sent` are the prompts.
+    `runs` are its compared ones, with `flagged` and `impossible`; `sent` are the prompts.
     """
-    left = own.loc[~own["flagged"], "prompt"].nunique()
-    too_few = own["flagged"].mean() > MOST_FLAGGED or left < LEAST_PROMPTS * len(sent)
-    return bool(own["impossible"].any() or too_few)
+    left = runs.loc[~runs["flagged"], "prompt"].nunique()
+    too_few = runs["flagged"].mean() > MOST_FLAGGED or left < LEAST_PROMPTS * len(sent)
+    return bool(runs["impossible"].any() or too_few)
 
 
 def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFrame]:
@@ -49,8 +49,8 @@ def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFra
     it has one degree of freedom or none.
     """
     of_prompts = {
-        place: own["speedup"].astype(float).map(math.log).groupby(own["prompt"]).mean()
-        for place, own in enumerate(settings.values())
+        place: runs["speedup"].astype(float).map(math.log).groupby(runs["prompt"]).mean()
+        for place, runs in enumerate(settings.values())
     }
     logs = pd.DataFrame(of_prompts).to_numpy(float)
     known, (prompts, among) = ~np.isnan(logs), logs.shape
@@ -62,6 +62,6 @@ def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFra
         shifts = effects.mean() - effects @ known / own_count
         errors = np.where(known.all(axis=0), 0, np.sqrt(square * (1 / own_count - 1 / prompts)))
     return {
-        key: own.assign(speedup=own["speedup"] * math.exp(shift), lacking_error=error)
-        for (key, own), shift, error in zip(settings.items(), shifts, errors, strict=True)
+        key: runs.assign(speedup=runs["speedup"] * math.exp(shift), lacking_error=error)
+        for (key, runs), shift, error in zip(settings.items(), shifts, errors, strict=True)
     }

@@ -46,7 +46,7 @@ class Pair(NamedTuple):
         reach = float(model.reach(np.log(without).mean(axis=1)))
         if self.error:
             # Single steps do not err.
-            single = np.array([sum(not one.rounds for one in steps) for steps in played])
+            single = np.array([sum(not step.rounds for step in steps) for steps in played])
             share = float(1 - (single * speedups / tokens).mean())
             more = hypot(self.error, self.noise) * share
             more *= student_quantile(MANY, model.confidence)
@@ -74,15 +74,16 @@ def gamma_curves(
 
     def rows(members: pd.DataFrame, error: float | None = None) -> Iterator[dict[str, Any]]:
         replays = bool(members["replays"].fillna(0).gt(0).any())
-        draft = str(members["draft_model"].iloc[0])
-        own = baselines.loc[members["baseline"].unique()]
-        known = costs.get(tuple(members.iloc[0][PAIR]))
-        pair = scored_pair(own, draft, scores, pass_times, statistics, replays=replays, known=known)
+        first, alone = members.iloc[0], baselines.loc[members["baseline"].unique()]
+        given = alone, str(first["draft_model"]), scores, pass_times, statistics
+        pair = scored_pair(*given, replays=replays, known=costs.get(tuple(first[PAIR])))
         if pair is None:
             return
         if pair.error and error is not None:
             pair = pair._replace(error=error)
-        for gamma in range(1, pair.model.widest):
+        # Of wider rounds than were timed nothing is predicted.
+        widest = min(at[-1] for kind in ("pass", "catchup") if (at := pair.model.knots[kind]))
+        for gamma in range(1, widest):
             measured = mean_ratios(members[members["gamma"] == gamma], "speedup")
             yield {"gamma": gamma, "timed": pair.error > 0} | pair.predict_speedup(gamma) | measured
 
@@ -123,9 +124,9 @@ def scored_pair(
     texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, int]] = {}
     for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        found = scores.get((run["engine"], run["target"], draft, run["prompt"], tokens))
-        if found and len(tokens) > 1:
-            texts[run["prompt"], tokens] = found, int(run["n_predict"])
+        scored = scores.get((run["engine"], run["target"], draft, run["prompt"], tokens))
+        if scored and len(tokens) > 1:
+            texts[run["prompt"], tokens] = scored, int(run["n_predict"])
     if not texts:
         return None
     if known:

@@ -57,9 +57,8 @@ class Estimate(NamedTuple):
         return type(self)(self.value - other.value, self.low - other.high, self.high - other.low)
 
     def times(self, factor: float) -> Self:
-        """Return a multiple."""
-        low, high = sorted((self.low * factor, self.high * factor))
-        return type(self)(self.value * factor, low, high)
+        """Return a multiple by a positive factor."""
+        return type(self)(*(number * factor for number in self))
 
     def within(self, low: float, high: float) -> Self:
         """Return the distance to the nearer end of a range; negative outside of it."""
@@ -140,14 +139,12 @@ class Mean(NamedTuple):
         not about zero: half of the time the largest is beyond `typical`.
         """
         level, half = 1 - (1 - confidence) / settings, 2 * 0.5 ** (1 / settings) - 1
-        own, typical = (
-            np.hypot(
-                student_quantile(self.degrees, one) * self.error,
-                student_quantile(MANY, one) * session.own,
-            )
-            for one in (level, half)
+        parts = (self.degrees, self.error), (MANY, session.own)
+        alone, typical = (
+            np.hypot(*(student_quantile(degrees, share) * error for degrees, error in parts))
+            for share in (level, half)
         )
-        return typical + np.hypot(own - typical, session.reach)
+        return typical + np.hypot(alone - typical, session.reach)
 
     def interval(
         self, confidence: float, settings: int = 1, session: Session = SAME_SESSION
@@ -230,14 +227,14 @@ def block_mean(means: np.ndarray) -> Mean:
 def on_these_prompts(strata: Sequence[Stratum]) -> Mean:
     """Return the mean over strata, weighted by their prompts: the kind *these prompts*."""
     means, weights = _by_stratum(strata)
-    blocks = np.array([one.blocks.shape[-1] for one in strata])
+    blocks = np.array([stratum.blocks.shape[-1] for stratum in strata])
     log, degrees = means @ weights, int(blocks.sum()) - len(blocks)
-    order = np.argsort(np.concatenate([one.at for one in strata]), kind="stable")
+    order = np.argsort(np.concatenate([stratum.at for stratum in strata]), kind="stable")
     if not degrees:
         square, degrees = _sampled(means, weights)
         residuals = (means - log[..., None])[..., order]
         return Mean(log, np.sqrt(square), degrees, len(blocks), False, residuals, order * 0)
-    off = [one.blocks - one.blocks.mean(axis=-1, keepdims=True) for one in strata]
+    off = [stratum.blocks - stratum.blocks.mean(axis=-1, keepdims=True) for stratum in strata]
     residuals = np.concatenate(off, axis=-1)[..., order]
     number = float(1 / (weights**2 / blocks).sum())
     square = (residuals**2).sum(axis=-1) / degrees / number
@@ -258,7 +255,7 @@ def on_such_prompts(strata: Sequence[Stratum], these: Mean | None = None) -> Mea
     """
     these = on_these_prompts(strata) if these is None else these
     by_blocks = np.square(these.error)
-    kinds = np.concatenate([one.kinds for one in strata])
+    kinds = np.concatenate([stratum.kinds for stratum in strata])
     if len(strata) > 1:
         means, weights = _by_stratum(strata)
         several = len(kinds) != len(strata)  # a stratum of several prompts has no kind
@@ -269,25 +266,26 @@ def on_such_prompts(strata: Sequence[Stratum], these: Mean | None = None) -> Mea
         else:
             square = square * np.square(these.widened)
         return these._replace(error=np.sqrt(square), degrees=degrees)
-    [one] = strata
-    blocks, prompts = one.blocks.shape[-1], one.prompts.shape[-1]
-    if min(blocks, prompts) < 2 or not one.rest_degrees:
+    [(block_means, prompt_means, square, rest_degrees, *_)] = strata
+    blocks, prompts = block_means.shape[-1], prompt_means.shape[-1]
+    if min(blocks, prompts) < 2 or not rest_degrees:
         return these._replace(error=these.error * np.nan, degrees=1)
-    by_prompts, of_prompts = _sampled(one.prompts, np.full(prompts, 1 / prompts), kinds)
-    rest = np.broadcast_to(one.rest / (one.rest_degrees + blocks + prompts - 1), by_prompts.shape)
+    by_prompts, of_prompts = _sampled(prompt_means, np.full(prompts, 1 / prompts), kinds)
+    rest = np.broadcast_to(square / (rest_degrees + blocks + prompts - 1), by_prompts.shape)
     two = np.stack([np.broadcast_to(by_blocks, by_prompts.shape), by_prompts], axis=-1)
     total = np.maximum(two.sum(axis=-1) - rest, two.max(axis=-1))
-    parts = by_blocks**2 / these.degrees + by_prompts**2 / of_prompts + rest**2 / one.rest_degrees
+    parts = by_blocks**2 / these.degrees + by_prompts**2 / of_prompts + rest**2 / rest_degrees
     with np.errstate(invalid="ignore"):  # nothing may vary
         effective = np.nan_to_num(total**2 / parts)
-    least = np.minimum(np.minimum(these.degrees, of_prompts), one.rest_degrees)
+    least = np.minimum(np.minimum(these.degrees, of_prompts), rest_degrees)
     return these._replace(error=np.sqrt(total), degrees=np.maximum(effective, least))
 
 
 def _by_stratum(strata: Sequence[Stratum]) -> tuple[np.ndarray, np.ndarray]:
     """Return the means (..., strata), and the share of all prompts that each has."""
-    prompts = np.array([one.prompts.shape[-1] for one in strata])
-    return np.stack([one.blocks.mean(axis=-1) for one in strata], axis=-1), prompts / prompts.sum()
+    prompts = np.array([stratum.prompts.shape[-1] for stratum in strata])
+    means = np.stack([stratum.blocks.mean(axis=-1) for stratum in strata], axis=-1)
+    return means, prompts / prompts.sum()
 
 
 FEWEST_KINDS, FEWEST_OF_KIND = 3, 2
@@ -334,12 +332,12 @@ def moderated(means: Sequence[Mean]) -> list[Mean]:
     if not means:
         return []
     # Those with most blocks tell most; only they have blocks of all times.
-    most = max((one.strata for one in means), key=len)
-    told = np.array([one.residuals for one in means if np.array_equal(one.strata, most)])
-    found = moderate(stacked(means)._replace(residuals=told, strata=most))
+    most = max((mean.strata for mean in means), key=len)
+    told = np.array([mean.residuals for mean in means if np.array_equal(mean.strata, most)])
+    shrunk = moderate(stacked(means)._replace(residuals=told, strata=most))
     return [
-        one._replace(error=float(error), degrees=float(freedom), widened=float(found.widened[0]))
-        for one, error, freedom in zip(means, found.error, found.degrees, strict=True)
+        mean._replace(error=float(error), degrees=float(freedom), widened=float(shrunk.widened[0]))
+        for mean, error, freedom in zip(means, shrunk.error, shrunk.degrees, strict=True)
     ]
 
 
@@ -368,10 +366,10 @@ def moderate(means: Mean) -> Mean:
     prior = np.where(differ > 0, prior, mean(squares * half) / np.maximum(mean(half), 1 / MANY))
     share = PRIOR_SHARE * np.minimum(2 * half_prior, mean(degrees) * (count - 1))
     share = np.where(count < FEWEST_SETTINGS, 0.0, share)
-    own = np.where(repeated, degrees, 0.0)
-    shrunk = (share * prior + own * squares) / np.maximum(share + own, 1 / MANY)
+    freedom = np.where(repeated, degrees, 0.0)
+    shrunk = (share * prior + freedom * squares) / np.maximum(share + freedom, 1 / MANY)
     error = np.where(share > 0, np.sqrt(shrunk / means.number) * wider, error)
-    degrees = np.where(share > 0, share + own, degrees)
+    degrees = np.where(share > 0, share + freedom, degrees)
     return means._replace(error=error, degrees=degrees, widened=wider)
 
 
@@ -380,11 +378,11 @@ def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
     from scipy.special import polygamma
 
     values = np.maximum(values, 1 / MANY)
-    found: np.ndarray = 0.5 + 1 / values
+    roots: np.ndarray = 0.5 + 1 / values
     for _ in range(10):
-        now = polygamma(1, found)
-        found = found + now * (1 - now / values) / polygamma(2, found)
-    return found
+        now = polygamma(1, roots)
+        roots = roots + now * (1 - now / values) / polygamma(2, roots)
+    return roots
 
 
 FEWEST_BLOCKS = 8
@@ -427,13 +425,13 @@ def log_means(compared: pd.DataFrame) -> "pd.Series[float]":
 
     See `Stratum.fitted`.
     """
-    means = [pd.Series(one.blocks, blocks) for one, blocks in _strata(compared, "speedup")]
+    means = [pd.Series(stratum.blocks, blocks) for stratum, blocks in _strata(compared, "speedup")]
     return pd.concat(means).sort_index()
 
 
 def mean_speedup(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
     """Return the mean of a column of ratios over blocks: the kind *these prompts*."""
-    return on_these_prompts([one for one, _ in _strata(compared, ratio)])
+    return on_these_prompts([stratum for stratum, _ in _strata(compared, ratio)])
 
 
 def mean_on_other_prompts(compared: pd.DataFrame, these: Mean | None = None) -> Mean:
@@ -442,7 +440,7 @@ def mean_on_other_prompts(compared: pd.DataFrame, these: Mean | None = None) -> 
     Iterations are averaged: they are replicates of a block and a prompt. It has no error with a
     single prompt, nor with a single block of all prompts.
     """
-    return on_such_prompts([one for one, _ in _strata(compared, "speedup")], these)
+    return on_such_prompts([stratum for stratum, _ in _strata(compared, "speedup")], these)
 
 
 def _strata(compared: pd.DataFrame, ratio: str) -> Iterator[tuple[Stratum, pd.Index]]:
@@ -451,13 +449,10 @@ def _strata(compared: pd.DataFrame, ratio: str) -> Iterator[tuple[Stratum, pd.In
     (block_at, blocks), (prompt_at, prompts) = (
         pd.factorize(compared[name], sort=True) for name in ("block", "prompt")
     )
-    shape = len(blocks), len(prompts)
-    place = block_at * len(prompts) + prompt_at
     logs = np.log(compared[ratio].to_numpy(dtype=float))
-    sums, counts = (
-        np.bincount(place, weights, minlength=shape[0] * shape[1]).reshape(shape)
-        for weights in (np.nan_to_num(logs), ~np.isnan(logs))
-    )
+    sums, counts = np.zeros((2, len(blocks), len(prompts)))
+    np.add.at(sums, (block_at, prompt_at), np.nan_to_num(logs))
+    np.add.at(counts, (block_at, prompt_at), ~np.isnan(logs))
     kinds = np.arange(len(prompts))
     began = compared["started_at"] if "started_at" in compared else pd.Series(block_at)
     times = began.groupby(block_at).min().rank(method="first").to_numpy()
@@ -476,4 +471,4 @@ def _connected(sent: np.ndarray) -> list[np.ndarray]:
     while (wider := linked @ linked).sum() > linked.sum():
         linked = wider
     known = linked[sent.any(axis=1)]
-    return [np.flatnonzero(one) for one in np.unique(known, axis=0)]
+    return [np.flatnonzero(row) for row in np.unique(known, axis=0)]

@@ -38,7 +38,7 @@ def prior(kind: str, part: str = "deviation") -> Deviation:
 
     That of blocks decides nothing: a setting's own blocks do. It is what simulations take as usual.
     """
-    draws = np.array([one[part] for one in resource("noise")[kind].values()])
+    draws = np.array([draw[part] for draw in resource("noise")[kind].values()])
     return Deviation(math.sqrt((draws**2).mean()), len(draws))
 
 
@@ -48,14 +48,13 @@ def session_of(statistics: Statistics, settings: Sequence[pd.DataFrame] = ()) ->
     `settings` are the compared runs of each; where they lie in several sessions these count too.
     The configuration says the common part; that of each setting's own is in proportion.
     """
-    common, own = prior("sessions", "common"), prior("sessions", "own")
-    if statistics.session_sd is not None:
-        said = statistics.session_sd
-        return Session(said, said * own.value / common.value)
+    common, each = prior("sessions", "common"), prior("sessions", "own")
+    if (said := statistics.session_sd) is not None:
+        return Session(said, said * each.value / common.value)
     shifts = session_shifts(settings)
     common = common.shrunk([of_all**2 for of_all, _ in shifts])
-    own = own.shrunk([of_each**2 for _, of_each in shifts])
-    return Session(common.value, own.value, common.degrees)
+    each = each.shrunk([of_each**2 for _, of_each in shifts])
+    return Session(common.value, each.value, common.degrees)
 
 
 def session_shifts(settings: Sequence[pd.DataFrame]) -> list[tuple[float, float]]:
@@ -67,23 +66,23 @@ def session_shifts(settings: Sequence[pd.DataFrame]) -> list[tuple[float, float]
     """
     if not settings:
         return []
-    times = pd.concat([one["started_at"] for one in settings]).sort_values()
+    times = pd.concat([runs["started_at"] for runs in settings]).sort_values()
     starts = times[times.diff() > SESSION_GAP].to_numpy()
-    numbers = [np.searchsorted(starts, one["started_at"], side="right") for one in settings]
-    found = []
+    numbers = [np.searchsorted(starts, runs["started_at"], side="right") for runs in settings]
+    deviations = []
     for number in range(len(starts)):
         both = [
-            _difference(one[at == number], one[at == number + 1])
-            for one, at in zip(settings, numbers, strict=True)
+            _difference(runs[at == number], runs[at == number + 1])
+            for runs, at in zip(settings, numbers, strict=True)
         ]
-        known = [one for one in both if one]
+        known = [*filter(None, both)]
         if len(known) > 1:
             shifts, squares = np.array(known).T
             spread = shifts.var(ddof=1)
             common = max(shifts.mean() ** 2 - spread / len(shifts), 0.0) / 2
-            own = max(spread - squares.mean(), 0.0) / 2
-            found.append((math.sqrt(common), math.sqrt(own)))
-    return found
+            each = max(spread - squares.mean(), 0.0) / 2
+            deviations.append((math.sqrt(common), math.sqrt(each)))
+    return deviations
 
 
 def _difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float] | None:
@@ -91,11 +90,11 @@ def _difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float
     both = {*first["prompt"]} & {*second["prompt"]}
     if not both:
         return None
-    parts = [one[one["prompt"].isin(both)] for one in (first, second)]
+    parts = [part[part["prompt"].isin(both)] for part in (first, second)]
     before, after = map(mean_speedup, parts)
     if not (before.repeated and after.repeated):
         # Prompts, each in a block of its own, differ between sessions as blocks do.
-        of_prompts = [np.log(one["speedup"]).groupby(one["prompt"]).mean() for one in parts]
+        of_prompts = [np.log(part["speedup"]).groupby(part["prompt"]).mean() for part in parts]
         before, after = Mean(0.0, 0.0, 1), block_mean((of_prompts[1] - of_prompts[0]).to_numpy())
     square = float(before.error**2 + after.error**2)
     return (float(after.log - before.log), square) if math.isfinite(square) else None

@@ -81,7 +81,7 @@ def memory(count: int | None) -> str:
 
 def short_commits(commits: str) -> str:
     """Return the first digits of each commit; a campaign of several engines has several."""
-    return ", ".join(one.partition("-")[0][:_COMMIT_DIGITS] for one in commits.split(", "))
+    return ", ".join(commit.partition("-")[0][:_COMMIT_DIGITS] for commit in commits.split(", "))
 
 
 def plus_minus(deviation: float | None, digits: int = 1) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from specmoe.audit.report import table_files
+from specmoe.audit.report import table_files, write_tables
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT
 from specmoe.config.engines import ID_DIGITS
 from specmoe.config.factors import FACTORS
@@ -155,7 +155,7 @@ _TYPES = {"text": {"string"}, "flag": {"boolean"}, "list": {"mixed"}}
 _TYPES |= {"number": _NUMBERS, "count": _NUMBERS}
 
 
-class Table(NamedTuple):
+class Declaration(NamedTuple):
     """A table of the analysis: the types of its columns, and more that `tables.yaml` explains."""
 
     columns: dict[str, str]
@@ -176,7 +176,7 @@ class Table(NamedTuple):
         return ""
 
 
-def _read_tables() -> dict[str, Table]:
+def _read_tables() -> dict[str, Declaration]:
     declared = read_yaml(Path(__file__).with_name("tables.yaml"))
     groups = declared["groups"] | {"arm": dict.fromkeys(ARM_COLUMNS, "number")}
     labels, tables = {label.__name__: label for label in _LABELS}, {}
@@ -186,7 +186,7 @@ def _read_tables() -> dict[str, Table]:
         columns = {column: about.partition(",")[0] for column, about in said}
         ends = product(table.get("intervals", []), ("", "_low", "_high"))
         columns |= {f"{number}{end}": "number" for number, end in ends}
-        tables[name] = Table(columns, table.get("order", []), labels.get(table.get("label")))
+        tables[name] = Declaration(columns, table.get("order", []), labels.get(table.get("label")))
     return tables
 
 
@@ -245,9 +245,7 @@ class Analysis:
 
     def write(self, folder: Path) -> None:
         """Write each table as `<name>.parquet`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in TABLES:
-            getattr(self, name).to_parquet(folder / f"{name}.parquet", index=False)
+        write_tables(folder, {name: getattr(self, name) for name in TABLES})
 
     @classmethod
     def read(cls, folder: Path) -> "Analysis":

@@ -43,15 +43,14 @@ def measure_until_decided(campaign: LoadedCampaign, log: Path) -> None:
     """Measure repeat by repeat until each answer is decided, or the minutes end."""
     stages = Stages(campaign, log)
     ended = stages.measure()
-    last = stages.decided[-1]
-    found = {
+    outcome = {
         "ended": ended,
         "blocks": stages.blocks,
         "passes": stages.passes,
-        "settings": [*last["settings"].values()],
+        "settings": [*stages.decided[-1]["settings"].values()],
         "stages": stages.decided,
     }
-    replace_text(campaign.places.stages[0], json.dumps(found, indent=1) + "\n")
+    replace_text(campaign.places.stages[0], json.dumps(outcome, indent=1) + "\n")
 
 
 @dataclass
@@ -97,13 +96,14 @@ class Stages:
     def _measure_repeat(self, repeat: int) -> bool:
         """Measure the blocks of a repeat; return whether the minutes were enough for all."""
         blocks = self.campaign.blocks.items()
-        names = (name for name, one in blocks if one.repeat == repeat and TEXTS not in name)
-        due = [one for one in map(Progress(self.campaign).remaining, names) if one and one.arms]
+        names = (name for name, block in blocks if block.repeat == repeat and TEXTS not in name)
+        remaining = map(Progress(self.campaign).remaining, names)
+        due = [block for block in remaining if block and block.arms]
         for number, block in enumerate(due):
             expected = self.seconds(block)
             if expected is not None and MARGIN * expected > self.left_s:
                 return False
-            known = sum(self.seconds(one) or 0.0 for one in due[number + 1 :])
+            known = sum(self.seconds(later) or 0.0 for later in due[number + 1 :])
             of_repeat = f"{number + 1} of {len(due)} blocks of repeat {repeat + 1}"
             about = f", about {duration(min(known, self.left_s))} left" if known else ""
             self._measure(block, f"{of_repeat}{about}")
@@ -173,7 +173,7 @@ class Stages:
             "basis": basis,
             "settings": rows,
             "measured": measured,
-            "targets": sorted({one.target for one in self.campaign.blocks.values()} - decided),
+            "targets": sorted({block.target for block in self.campaign.blocks.values()} - decided),
             "ended": ended,
         }
         self.decided.append(kept)
@@ -199,9 +199,9 @@ def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: s
     for row in rows.values():
         target = config.label(row["target"])
         place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
-        own = {"target": place, "setting": row["label"], "number": row.get(numbers[repeats > 0])}
-        cells.append({**row, **own, **{name: _number(row, name) for name in numbers}})
-    heads = ["target", "setting", *(name for name in numbers if any(one[name] for one in cells))]
+        shown = {"target": place, "setting": row["label"], "number": row.get(numbers[repeats > 0])}
+        cells.append({**row, **shown, **{name: _number(row, name) for name in numbers}})
+    heads = ["target", "setting", *(name for name in numbers if any(row[name] for row in cells))]
     heads.append("verdict")
     both = [row for row in rows.values() if {"predicted", "speedup"} <= row.keys()]
     off = [math.log(row["predicted"] / row["speedup"]) for row in both]
@@ -209,7 +209,7 @@ def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: s
     values = {
         "predictions": {"settings": len(both), "inside": sum(inside)},
         "bias": math.expm1(sum(off) / max(len(off), 1)),
-        "table": in_columns([heads, *([str(one[head]) for head in heads] for one in cells)]),
+        "table": in_columns([heads, *([str(row[head]) for head in heads] for row in cells)]),
         "rows": cells,
         "repeats": repeats,
         "known": numbers[repeats > 0],

@@ -105,7 +105,7 @@ def state(
     compared = compared[compared["status"].isin([Status.BEST, Status.COMPARED, Status.BEATEN])]
     rows = rows.merge(compared.merge(advice[["target", "prompt_set"]])[SETTING])
     rows = rows[rows.groupby(_CELL)["block"].transform("nunique") > 1]
-    return by_group(rows, ["target"], lambda own: _quarters(own, statistics.confidence))
+    return by_group(rows, ["target"], lambda members: _quarters(members, statistics.confidence))
 
 
 def with_other_baselines(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -152,11 +152,11 @@ def _quarters(rows: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]
 
 def baselines_beside(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
     """Return the table `baselines_beside`, of the pairs that count at the campaign's conditions."""
-    own = with_other_baselines(pairs[pairs["protocol"] == Protocol.PAIRED])
-    own = own.drop_duplicates([*SETTING, "baseline"]).drop_duplicates("baseline", keep=False)
-    found = own.assign(speedup=np.exp(own["own"] - own["other"]))
+    beside = with_other_baselines(pairs[pairs["protocol"] == Protocol.PAIRED])
+    beside = beside.drop_duplicates([*SETTING, "baseline"]).drop_duplicates("baseline", keep=False)
+    beside = beside.assign(speedup=np.exp(beside["own"] - beside["other"]))
     rows = []
-    for _, of_target in found.groupby("target"):
+    for _, of_target in beside.groupby("target"):
         settings = dict(iter(of_target.groupby([*MEASURED_BY, *SETTING])))
         means = moderated([*map(mean_speedup, settings.values())])
         for (key, its), mean in zip(settings.items(), means, strict=True):

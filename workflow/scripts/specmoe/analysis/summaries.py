@@ -53,12 +53,11 @@ def by_group(
 
     Null is a key like others.
     """
-    found = [
+    return pd.DataFrame(
         dict(zip(keys, key, strict=True)) | row
         for key, members in frame.groupby([*keys], dropna=False)
         for row in rows(members)
-    ]
-    return pd.DataFrame(found)
+    )
 
 
 def with_conditions(runs: pd.DataFrame) -> pd.DataFrame:
@@ -99,17 +98,17 @@ def _thinking(
     """Return how many tokens of each run's text are thinking; null where its marks are unknown."""
 
     def of(target: str, workload: str | None, tokens: Sequence[int] | None) -> int | None:
-        one = infos[target].thinking if target in infos else None
-        if not one or one.end is None or tokens is None:
+        marks = infos[target].thinking if target in infos else None
+        if not marks or marks.end is None or tokens is None:
             return None
         sent = workloads.get(workload or "")
         chat = sent and sent.template == Template.CHAT
         # Told nothing, llama-server tells it to think (`enable_thinking`, server-context.cpp).
-        opened = bool(sent and chat and one.opens[sent.thinking is not False])
-        return one.thought(tokens, opened=opened)
+        opened = bool(sent and chat and marks.opens[sent.thinking is not False])
+        return marks.thought(tokens, opened=opened)
 
-    found = [of(*row) for row in runs[["target", "workload", "tokens"]].itertuples(index=False)]
-    return pd.Series(found, runs.index, "Int64")
+    counts = [of(*row) for row in runs[["target", "workload", "tokens"]].itertuples(index=False)]
+    return pd.Series(counts, runs.index, "Int64")
 
 
 def with_controls(
@@ -123,10 +122,9 @@ def with_controls(
     digests = {model: info.sha256 for model, info in infos.items()}
     target, draft = settings["target"], settings["draft_model"]
     same = target.map(digests).notna() & (target.map(digests) == draft.map(digests))
-    control = np.where(draft.isin(unrelated), Control.UNRELATED.value, Control.NONE.value)
-    control = np.where(same | (draft == target), Control.SELF.value, control)
-    control = np.where(by_model(settings), control, Control.NONE.value)
-    return settings.assign(control=control.astype(object))
+    cases = [~by_model(settings), same | (draft == target), draft.isin(unrelated)]
+    values = [Control.NONE.value, Control.SELF.value, Control.UNRELATED.value]
+    return settings.assign(control=np.select(cases, values, Control.NONE.value).astype(object))
 
 
 def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":
@@ -162,13 +160,13 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     runs = runs.assign(own_rate=own_rate, tokens_per_second=throughput.fillna(own_rate))
     baselines = runs.set_index("run")[["tokens_per_second", "own_rate", *parts]].astype(float)
     drafted = runs[runs["draft"] != NO_DRAFT]
-    own = drafted["baseline"].map(baselines["tokens_per_second"])
+    baseline_rate = drafted["baseline"].map(baselines["tokens_per_second"])
     keys = [*MEASURED_BY, "target", "temperature"]
     means = _passage_baselines(runs).groupby(keys)["tokens_per_second"].mean()
     mean = means.reindex(pd.MultiIndex.from_frame(drafted[keys])).to_numpy(float)
-    drafted = drafted.assign(paired=own.notna(), mean_baseline_tokens_per_second=mean)
+    drafted = drafted.assign(paired=baseline_rate.notna(), mean_baseline_tokens_per_second=mean)
     in_paired_suite = drafted.groupby("suite")["paired"].transform("any").astype(bool)
-    drafted = drafted.assign(baseline_tokens_per_second=own.where(in_paired_suite, mean))
+    drafted = drafted.assign(baseline_tokens_per_second=baseline_rate.where(in_paired_suite, mean))
     # A text that ends with its first token has no rate.
     compared = drafted.dropna(subset=["baseline_tokens_per_second", "tokens_per_second"])
     baseline = baselines.reindex(compared["baseline"]).set_index(compared.index)
@@ -209,7 +207,7 @@ def token_times(runs: pd.DataFrame) -> dict[tuple[str, str], float]:
     """
     plain = runs[(runs["draft"] == NO_DRAFT) & (runs["protocol"] == Protocol.PAIRED)]
     rates: Any = plain.groupby(["engine", "target"])["tokens_per_second"]
-    return {model: 1000 / intervals.geometric_mean(own) for model, own in rates}
+    return {model: 1000 / intervals.geometric_mean(members) for model, members in rates}
 
 
 def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
@@ -338,12 +336,12 @@ def with_ends(
         columns[str(name)] = column
         if name not in names:
             continue
-        found = [intervals.Estimate(np.nan)] * len(rows)
+        values = [intervals.Estimate(np.nan)] * len(rows)
         for at in rows.groupby([*peers], dropna=False).indices.values():
             known = [place for place in at if column.iloc[place]]
             for place, mean in zip(known, intervals.moderated([*column.iloc[known]]), strict=True):
-                found[place] = mean.estimate(statistics.confidence)
-        columns.update(pd.DataFrame([one.columns(str(name)) for one in found], rows.index))
+                values[place] = mean.estimate(statistics.confidence)
+        columns.update(pd.DataFrame([value.columns(str(name)) for value in values], rows.index))
     return pd.DataFrame(columns, rows.index)
 
 

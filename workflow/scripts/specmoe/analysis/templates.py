@@ -21,8 +21,8 @@ def analysis_templates(
     """Return `text.templates_in` with what templates of an analysis use."""
     env = templates_in(folder, printed, **syntax)
     env.filters.update(getmembers(number_text, isfunction))
-    of_analysis = views.reported_pairs, views.study_commands, views.study_rounds
-    env.filters.update({one.__name__: one for one in (machine_of, records, *of_analysis)})
+    filters = machine_of, records, views.reported_pairs, views.study_commands, views.study_rounds
+    env.filters.update({function.__name__: function for function in filters})
     env.tests["known"] = pd.notna
     return env
 

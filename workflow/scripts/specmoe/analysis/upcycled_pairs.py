@@ -59,9 +59,9 @@ def compare_pairs(
             yield {"gamma": gamma} | _compared(its)
 
     setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
-    found = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
+    settings = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
     peers = [*MEASURED_BY, "suite", "target"]
-    return with_ends(found, peers, statistics, *_RATIOS, "experts_ratio")
+    return with_ends(settings, peers, statistics, *_RATIOS, "experts_ratio")
 
 
 def _compared(pairs: pd.DataFrame) -> dict[str, object]:
@@ -104,14 +104,12 @@ def compare_passes(
     # A dense model alone is no pair.
     paired = passes.groupby("dense")["model"].transform("nunique") > 1
     passes["dense"] = passes["dense"].astype(object).where(paired, None)
-    beside = ["engine", "repeat", "model"]
-    single = passes[passes["n_tokens"] == 1].set_index(beside)["ms"].rename("ms_single")
-    passes = passes.join(single, on=beside)
-    passes["of_single"] = passes["ms"] / passes["ms_single"]
-    keys = ["engine", "repeat", "n_tokens"]
-    dense = passes[[*keys, "model", "ms"]].rename(columns={"model": "dense"})
-    passes = passes.merge(dense, "left", [*keys, "dense"], suffixes=("", "_dense"), validate="m:1")
-    passes["ratio"] = passes["ms"] / passes["ms_dense"]
+    keys = ["engine", "repeat", "model", "n_tokens"]
+    ms = passes.set_index(keys)["ms"]
+    others: Any = {"of_single": {"n_tokens": 1}, "ratio": {"model": passes["dense"]}}
+    for ratio, other in others.items():
+        beside = pd.MultiIndex.from_frame(passes.assign(**other)[keys])
+        passes[ratio] = passes["ms"] / ms.reindex(beside).to_numpy()
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         first = members.iloc[0]
@@ -139,5 +137,5 @@ def compare_passes(
             "bound_ms": bound,
         }
 
-    found = by_group(passes, ["engine", "model", "n_tokens"], row)
-    return with_ends(found, ["engine", "model"], statistics, *_PASS_RATIOS)
+    timed = by_group(passes, ["engine", "model", "n_tokens"], row)
+    return with_ends(timed, ["engine", "model"], statistics, *_PASS_RATIOS)

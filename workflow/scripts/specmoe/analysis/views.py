@@ -257,10 +257,11 @@ def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
 def findings(analysis: Analysis) -> pd.DataFrame:
     """Return what each check of the audit that applies to any run found in all of them."""
     whole = whole_audit(analysis)
+    checks = sorted(CHECKS.items(), key=lambda item: item[1].level == Level.SUSPICIOUS)
     rows = [
         {"check": name.replace("_", " "), "level": check.level.value, "meaning": check.meaning}
         | count_check(whole, name)
-        for name, check in sorted(CHECKS.items(), key=lambda one: one[1].level == Level.SUSPICIOUS)
+        for name, check in checks
     ]
     return pd.DataFrame(row for row in rows if row["runs"] or row["not_judged"])
 

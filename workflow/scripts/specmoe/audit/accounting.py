@@ -39,12 +39,12 @@ def check_accounting(run: Run, given: Evidence) -> Finding:
     return combined(parts, "all sums hold", "no counter that could be checked is known")
 
 
-def _most(what: str, found: float, most: float) -> Finding:
-    return at_most(found, most, f"{what}: {found:.6g}, {most:.6g} at most")
+def _most(what: str, value: float, most: float) -> Finding:
+    return at_most(value, most, f"{what}: {value:.6g}, {most:.6g} at most")
 
 
-def _same(what: str, found: float, due: float, tolerance: float = 0.0) -> Finding:
-    return equal(found, due, f"{what}: {found:.6g}, not {due:.6g}", tolerance)
+def _same(what: str, value: float, due: float, tolerance: float = 0.0) -> Finding:
+    return equal(value, due, f"{what}: {value:.6g}, not {due:.6g}", tolerance)
 
 
 def _load(run: Run, given: Evidence) -> Iterator[Finding]:
@@ -115,14 +115,11 @@ def _by_round(run: Run) -> Iterator[Finding]:
         held = counts.rounds, *run.accepted_per_position
         for index, (before, after) in enumerate(pairwise(held), 1):
             yield _most(f"accepted at position {index}", after, before)
-    for what, lengths, total in (
-        ("accepted", run.accepted_lengths, counts.accepted),
-        ("drafted", run.drafted_lengths, counts.drafted),
-    ):
-        if lengths is not None:
+    for what in ("accepted", "drafted"):
+        if (lengths := getattr(run, f"{what}_lengths")) is not None:
             yield _same(f"rounds by tokens {what}", sum(lengths), counts.rounds)
             tokens = sum(length * count for length, count in enumerate(lengths))
-            yield _same(f"tokens {what} by round", tokens, total)
+            yield _same(f"tokens {what} by round", tokens, getattr(counts, what))
 
 
 def check_rejected_drafts(run: Run, given: Evidence) -> Finding:
@@ -136,11 +133,11 @@ def check_rejected_drafts(run: Run, given: Evidence) -> Finding:
     counts, limits = given.drafting[run.engine, run.target, run.draft], given.limits
     if counts["rounds"] < limits.least_rounds:
         return Finding(f"it drafted in fewer than {limits.least_rounds} rounds")
-    found = f"{counts['accepted']} of {counts['drafted']} drafted tokens accepted with {run.draft}"
+    why = f"{counts['accepted']} of {counts['drafted']} drafted tokens accepted with {run.draft}"
     if counts["accepted"] < (least := limits.least_accepted * counts["rounds"]):
         what = {Method.MTP: "block", Method.DRAFT: "draft model"}.get(method, "head")
-        found += f": the {what} is probably broken (or of another model)"
-    return at_least(counts["accepted"], least, found)
+        why += f": the {what} is probably broken (or of another model)"
+    return at_least(counts["accepted"], least, why)
 
 
 def check_agreement(run: Run, given: Evidence) -> Finding:
@@ -161,20 +158,23 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     if scores is None or scores.draft_sha256 != run.draft_sha256:
         return Finding("its draft model has not scored its text")
     tie_nats = given.limits.widest_tie(scores.moved_nats)
-    found: dict[Counts, int] = {}
+    outcomes: dict[Counts, int] = {}
     # Where replays were not counted, the run may have any.
     for replays in {True, False} if run.replays is None else {run.replays > 0}:
-        found |= possible_outcomes(scores, run.gamma, run.n_predict, replays, tie_nats)
-    if not found:
+        outcomes |= possible_outcomes(scores, run.gamma, run.n_predict, replays, tie_nats)
+    if not outcomes:
         return Finding("too many near ties: its draft model prefers hardly any token to the next")
-    counts = {name: own for name in Counts._fields if (own := getattr(run, name)) is not None}
-    off = {one: sum(abs(own - getattr(one, name)) for name, own in counts.items()) for one in found}
+    counts = {name: count for name in Counts._fields if (count := getattr(run, name)) is not None}
+    off = {
+        outcome: sum(abs(count - getattr(outcome, name)) for name, count in counts.items())
+        for outcome in outcomes
+    }
     # The nearest outcome; among equals, the one with the fewest ties.
-    due = min(found, key=lambda one: (off[one], found[one]))
+    due = min(outcomes, key=lambda outcome: (off[outcome], outcomes[outcome]))
     source = "by the draft model's scores"
-    source += f" with {counted(found[due], 'near tie')} the other way" if found[due] else ""
+    source += f" with {counted(outcomes[due], 'near tie')} the other way" if outcomes[due] else ""
     parts = [
-        equal(own, getattr(due, name), f"{own} {name}, {getattr(due, name)} {source}")
-        for name, own in counts.items()
+        equal(count, getattr(due, name), f"{count} {name}, {getattr(due, name)} {source}")
+        for name, count in counts.items()
     ]
     return combined(parts, f"{run.accepted} of {run.drafted} accepted, as {source}")

@@ -192,7 +192,7 @@ def required_time(given: Evidence) -> pd.DataFrame:
         moe = run.target in given.sizes and given.sizes[run.target].experts > 0
         too_fast = took < needed * tolerated, took < alone * tolerated
         readers = run, run.changed(draft_model=None)
-        read = [check_bandwidth(one, given).ratio > 1 for one in readers]
+        read = [check_bandwidth(reader, given).ratio > 1 for reader in readers]
         rows.append(("moe" if moe else "dense", took, needed, *too_fast, *read))
     columns = ["family", "decode_ms", "required_ms", "too_fast", "too_fast_alone"]
     columns += ["reads_too_fast", "reads_too_fast_alone"]

@@ -46,8 +46,8 @@ class Check(NamedTuple):
 
 _FUNCTIONS = ChainMap(*map(vars, (accounting, bounds, output)))
 CHECKS = {
-    name: Check(one["meaning"], _FUNCTIONS[f"check_{name}"], Level(one["level"]))
-    for name, one in read_yaml(Path(__file__).with_name("checks.yaml")).items()
+    name: Check(entry["meaning"], _FUNCTIONS[f"check_{name}"], Level(entry["level"]))
+    for name, entry in read_yaml(Path(__file__).with_name("checks.yaml")).items()
 }
 """The checks by name, as `checks.yaml` declares them, which explains its fields."""
 
@@ -62,11 +62,11 @@ def audit_runs(evidence: Evidence) -> pd.DataFrame:
     """
     rows = []
     for run, (name, check) in product(evidence.runs.values(), CHECKS.items()):
-        found = check.find(run, evidence)
+        finding = check.find(run, evidence)
         rows.append(
             {column: getattr(run, column) for column in _IDENTITY}
-            | {"check": name, "level": check.level.value, "verdict": found.verdict.value}
-            | {column: getattr(found, column) for column in (*_NUMBERS, "why")}
+            | {"check": name, "level": check.level.value, "verdict": finding.verdict.value}
+            | {column: getattr(finding, column) for column in (*_NUMBERS, "why")}
         )
     return pd.DataFrame(rows).astype(dict.fromkeys(_NUMBERS, float))
 
@@ -106,7 +106,7 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 
 SLOWED_BY = (1.0, 1.5, 2.0, 2.5, 3.0)  # the first is the rows as they are
 # Those of time, and of counters: that do not add up, or are not the draft model's.
-_LOOKED_AT = [one for one in CHECKS.values() if one.find not in vars(output).values()]
+_LOOKED_AT = [check for check in CHECKS.values() if check.find not in vars(output).values()]
 _OF_SINGLE_ROUNDS = (
     *("accepted_per_position", "accepted_lengths", "drafted_lengths"),
     *("replays", "replays_rejected", "decodes"),
@@ -131,7 +131,7 @@ def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
         for forged in Forged:
             seen = _forge(evidence, forged, factor) if factor > 1 else evidence
             failed = [
-                {one.level for one in _LOOKED_AT if one.find(seen.runs[run], seen).ratio > 1}
+                {check.level for check in _LOOKED_AT if check.find(seen.runs[run], seen).ratio > 1}
                 for run in timed
             ]
             impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
@@ -147,13 +147,13 @@ def mostly_missed(sensitivity: pd.DataFrame) -> dict[str, tuple[float, float]]:
 
     With it, the share that is. What is not missed has no entry.
     """
-    found = {}
+    largest = {}
     for forged in Forged:
         share = sensitivity.set_index("factor")[f"flagged_{forged}"]
         missed = share[(share < 0.5) & (share.index > 1)]
         if len(missed):
-            found[forged.value] = float(missed.index[-1]), float(missed.iloc[-1])
-    return found
+            largest[forged.value] = float(missed.index[-1]), float(missed.iloc[-1])
+    return largest
 
 
 def _forge(evidence: Evidence, forged: Forged, factor: float) -> Evidence:

@@ -94,7 +94,7 @@ class Claim:
         mean = get("drafted_per_round")
         ends = [mean] if mean else [least, gamma] if stated or gamma else []
         most = stated + stated.half if stated else None
-        self.rounds = [(most or 1 + self.accepted * one, one) for one in ends if one is not None]
+        self.rounds = [(most or 1 + self.accepted * end, end) for end in ends if end is not None]
         drafted = mean or gamma or least
         self.likely = stated or 1 + (share or 0) * drafted, drafted
         self.unknown = ("gamma",) * (mean is None and gamma is None)
@@ -112,7 +112,7 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> 
         hint = nearest(unknown[0] if len(unknown) == 1 else "", FIELDS)
         raise ConfigError(f"{place}: {named}; {hint}")
     # Markdown sets numbers in bold.
-    texts = {name: "" if one is None else str(one).strip(" \t*`") for name, one in given.items()}
+    texts = {name: "" if fact is None else str(fact).strip(" \t*`") for name, fact in given.items()}
     given = {name: text for name, text in texts.items() if text}
     facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
     for fault in _errors_between(facts):
@@ -123,7 +123,7 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> 
         if chip not in chips:
             # None that is near is taken, not even if it is the only one: names stand for several.
             words = chip.lower().split()
-            ways = [repr(one) for one in chips if all(word in one.lower() for word in words)]
+            ways = [repr(name) for name in chips if all(word in name.lower() for word in words)]
             ways.append("bandwidth_gb_s")
             raise ConfigError(f"{place}: chip: {chip!r} is unknown; give {' or '.join(ways)}")
         facts.setdefault("bandwidth_gb_s", Printed(chips[chip]["gb_per_second"]))
@@ -165,7 +165,7 @@ def read_claims(file: Path, chips: Mapping[str, Any]) -> Iterator[Claim | Config
     first = text[0].lstrip() if text else ""
     separator = "|" if first.startswith("|") else max(",;\t", key=first.count)
     if separator == "|":  # the line below the names is empty then, and no claim
-        text = [_RULE.sub("", one.strip()).removeprefix("|").removesuffix("|") for one in text]
+        text = [_RULE.sub("", line.strip()).removeprefix("|").removesuffix("|") for line in text]
     try:
         lines = csv.DictReader(text, strict=True, delimiter=separator)
         lines.fieldnames = [name.strip() for name in lines.fieldnames or ()]
@@ -232,13 +232,13 @@ def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     if alone.verdict != Verdict.IMPOSSIBLE or requests <= 1:
         return alone
     stated = {name: claim.facts[name] for name in _RATES if name in claim.facts}
-    of_one = {name: Printed(one / requests, one.half / requests) for name, one in stated.items()}
+    of_one = {name: Printed(rate / requests, rate.half / requests) for name, rate in stated.items()}
     summed = _judge(Claim(claim.name, {**claim.facts, **of_one}), limits)
     if summed.verdict == Verdict.IMPOSSIBLE:
         return alone
-    broken = [one for one in alone.bounds if one.verdict == Verdict.IMPOSSIBLE]
-    shared = [replace(one, name=f"{one.name}, of one of {requests:g}") for one in summed.bounds]
-    return summed._replace(bounds=(*broken, *shared), verdict=Verdict.AS_A_SUM)
+    broken = [bound for bound in alone.bounds if bound.verdict == Verdict.IMPOSSIBLE]
+    sums = [replace(bound, name=f"{bound.name}, of one of {requests:g}") for bound in summed.bounds]
+    return summed._replace(bounds=(*broken, *sums), verdict=Verdict.AS_A_SUM)
 
 
 def _judge(claim: Claim, limits: Limits) -> Judged:
@@ -366,8 +366,8 @@ def check_claim(claim: str) -> None:
     asked = [claim_of(facts, "claim", chips)] if facts else [*read_claims(Path(claim), chips)]
     if not asked:
         raise ConfigError(f"{claim}: it has no claim below its first line; give one a line")
-    judged = [one if isinstance(one, ConfigError) else judge(one) for one in asked]
-    counts = Counter(one.verdict for one in judged if isinstance(one, Judged))
+    judged = [line if isinstance(line, ConfigError) else judge(line) for line in asked]
+    counts = Counter(line.verdict for line in judged if isinstance(line, Judged))
     known = {"verdicts": Verdict, "infinity": inf, "since": COUNTS_SINCE}
     given = {"judged": judged, "counts": counts, "table": not facts}
     print(fill_template(ROOT / "paper/claims.txt.j2", **given, **known), end="")

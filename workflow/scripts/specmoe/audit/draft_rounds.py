@@ -35,14 +35,14 @@ ScoresKey = tuple[str, str, str, str, tuple[int, ...]]
 
 def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, DraftScores]:
     """Return the scores of each text in the table `agreement`."""
-    found, columns = {}, ["token", "agrees", "lead_nats"]
+    scores, columns = {}, ["token", "agrees", "lead_nats"]
     for key, members in agreement.groupby(["engine", "target", "draft", "prompt", "text"]):
         text = members.sort_values("position")
         tokens, agrees, lead = (tuple(text[name].tolist()) for name in columns)
         digest, moved = str(text["draft_sha256"].iloc[0]), float(text["moved_nats"].iloc[0])
         engine, target, draft, prompt, _ = map(str, key)
-        found[engine, target, draft, prompt, tokens] = DraftScores(digest, agrees, lead, moved)
-    return found
+        scores[engine, target, draft, prompt, tokens] = DraftScores(digest, agrees, lead, moved)
+    return scores
 
 
 class Counts(NamedTuple):

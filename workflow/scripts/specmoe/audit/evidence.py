@@ -46,7 +46,7 @@ class Run(_Columns):
         llama-speculative does not print its rounds. They follow from its tokens: the prompt gives
         the first, and each round gives one besides those it accepts.
         """
-        lists = {name: tuple(one) for name, one in row.items() if isinstance(one, list)}
+        lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
         run = cls(**row | lists)
         of_study = run.protocol == Protocol.STUDY and run.speculative
         if of_study and None not in (run.generated, run.accepted) and run.rounds is None:
@@ -61,7 +61,7 @@ class Run(_Columns):
     def numbers(self) -> Any:
         """Its columns with NaN for null: what follows from an unknown number is unknown too."""
         columns = vars(self).items()
-        return SimpleNamespace(**{name: nan if one is None else one for name, one in columns})
+        return SimpleNamespace(**{name: nan if value is None else value for name, value in columns})
 
     @property
     def speculative(self) -> bool:
@@ -124,7 +124,8 @@ def known_bandwidth(
     """
     if not str(machine["memory_bandwidth_source"]).startswith("probe"):
         return bandwidth_of(machine), {}
-    rates = {str(one["id"]): bandwidth_of(one) or 0.0 for one in machine.get("machines", [machine])}
+    machines = machine.get("machines", [machine])
+    rates = {str(single["id"]): bandwidth_of(single) or 0.0 for single in machines}
     for timed in undisturbed_passes(passes).to_dict("records"):
         size, name = sizes.get(timed["model"]), timed["machine"]
         if name in rates and size and size.file_bytes > LIMITS.cache_bytes:
@@ -150,12 +151,12 @@ class Gap(NamedTuple):
 def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     """Return the gap of each run that left its baseline, from `divergence.judge_all`."""
     moved: dict[str, float] = defaultdict(float)  # by options of the target
-    for one in judged["divergences"]:
-        options, gaps = one.get("engine_options", ""), one["gap_nats_by_batch"].values()
-        moved[options] = max([moved[options], *(abs(gap - one["gap_nats"]) for gap in gaps)])
+    for row in judged["divergences"]:
+        options, gaps = row.get("engine_options", ""), row["gap_nats_by_batch"].values()
+        moved[options] = max([moved[options], *(abs(gap - row["gap_nats"]) for gap in gaps)])
     return {
-        one["run"]: Gap(one["position"], one["gap_nats"], moved[one.get("engine_options", "")])
-        for one in judged["divergences"]
+        row["run"]: Gap(row["position"], row["gap_nats"], moved[row.get("engine_options", "")])
+        for row in judged["divergences"]
     }
 
 
@@ -254,8 +255,8 @@ class Evidence:
         """
         if self.bandwidth is not None or run.machine not in self.rates:
             return self.bandwidth
-        own = run.machine, run.run
-        others = [rate for key, rate in self.alone.items() if key[0] == own[0] and key != own]
+        itself = run.machine, run.run
+        others = [rate for key, rate in self.alone.items() if key[0] == itself[0] and key != itself]
         return max([self.rates[run.machine], *others]) * (1 + self.limits.bandwidth_tolerance)
 
     def miscounts(self, run: Run) -> bool:

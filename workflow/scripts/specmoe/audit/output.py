@@ -65,9 +65,9 @@ def check_unjudged_text(run: Run, given: Evidence) -> Finding:
     The workflow judges all such places. Tokens that somebody changed in all repeats alike are equal
     to each other, and lead to places that were not judged.
     """
-    found = check_losslessness(run, given)
-    unknown = found.judged and isnan(found.ratio)
-    return found if unknown else at_most(float(not found.judged), 0, found.why)
+    finding = check_losslessness(run, given)
+    unknown = finding.judged and isnan(finding.ratio)
+    return finding if unknown else at_most(float(not finding.judged), 0, finding.why)
 
 
 def check_batch_noise(run: Run, given: Evidence) -> Finding:
@@ -117,9 +117,9 @@ def check_collapsed_output(run: Run, given: Evidence) -> Finding:
         parts.append(at_least(len(texts), 2, why))
     baseline = given.baseline(run)
     if baseline is not None and baseline.tokens is not None:
-        own, others = looping(run.tokens), looping(baseline.tokens)
-        why = f"{own:.0%} of its text loops, {others:.0%} of its baseline's"
-        parts.append(at_most(own - others, given.limits.looping_excess, why))
+        loops, others = looping(run.tokens), looping(baseline.tokens)
+        why = f"{loops:.0%} of its text loops, {others:.0%} of its baseline's"
+        parts.append(at_most(loops - others, given.limits.looping_excess, why))
     return combined(parts)
 
 

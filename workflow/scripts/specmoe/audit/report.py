@@ -1,6 +1,6 @@
 """The audit of a campaign: its runs are read, compared with the configuration, and checked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -35,6 +35,13 @@ def table_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     return files
 
 
+def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write the Parquet file of each table in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_parquet(folder / f"{name}.parquet", index=False)
+
+
 class Audit(NamedTuple):
     """The tables of the audit, of `checks` and `bounds`."""
 
@@ -43,23 +50,17 @@ class Audit(NamedTuple):
     sensitivity: pd.DataFrame
     required_time: pd.DataFrame
 
-    def write(self, folder: Path) -> None:
-        """Write each table as `<name>.parquet`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, table in self._asdict().items():
-            table.to_parquet(folder / f"{name}.parquet", index=False)
-
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what `write` wrote; raises SchemaError for a folder that lacks a table."""
+        """Read what `audit` wrote; raises SchemaError for a folder that lacks a table."""
         return cls(*map(pd.read_parquet, table_files(folder, cls._fields).values()))
 
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
         """Audit the runs of a campaign."""
-        found = audit_runs(evidence)
+        checked = audit_runs(evidence)
         return cls(
-            found, summarise_audit(found), count_sensitivity(evidence), required_time(evidence)
+            checked, summarise_audit(checked), count_sensitivity(evidence), required_time(evidence)
         )
 
 
@@ -89,9 +90,9 @@ def audit(campaign: LoadedCampaign) -> None:
     evidence = Evidence(
         rows, sizes, bandwidth, config.audit, gaps, scores, restored=restored, rates=rates
     )
-    found = Audit.of(evidence)
-    found.write(out)
-    text, details = describe_audit(found, rows, excluded_blocks(config)), out / "audit.txt"
+    checked = Audit.of(evidence)
+    write_tables(out, checked._asdict())
+    text, details = describe_audit(checked, rows, excluded_blocks(config)), out / "audit.txt"
     details.write_text(text, encoding="utf-8")
     print(text.partition("\n\n")[0], f"details: {details}", sep="\n")
 
@@ -104,20 +105,20 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
     progress = Progress(campaign)
     blocks = filter(None, map(progress.remaining, progress.measured_blocks))
     requests = rows[ASKED].astype(object)
-    found = {*requests.where(requests.notna(), None).itertuples(index=False, name=None)}
+    measured = {*requests.where(requests.notna(), None).itertuples(index=False, name=None)}
     asked = {run for block in blocks for run in block.asked}
-    if wrong := asked ^ found:
-        one = min(wrong, key=str)
-        named = ", ".join(f"{name} {value}" for name, value in zip(ASKED, one, strict=True))
+    if wrong := asked ^ measured:
+        run = min(wrong, key=str)
+        named = ", ".join(f"{name} {value}" for name, value in zip(ASKED, run, strict=True))
         table = campaign.places.data / "runs.parquet"
         raise MeasurementError(
-            f"{table} {'lacks' if one in asked else 'has, unasked,'}"
+            f"{table} {'lacks' if run in asked else 'has, unasked,'}"
             f" {counted(len(wrong), 'run')} of campaign {campaign.config.campaign.name} ({named}):"
             " give the configuration with which it was packed, or measure it again"
         )
 
 
-def describe_audit(found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block] = ()) -> str:
+def describe_audit(checked: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block] = ()) -> str:
     """Return the audit of rows as text: a summary, a blank line, and what every check found.
 
     `unmeasured` are the blocks that the configuration excludes.
@@ -125,14 +126,14 @@ def describe_audit(found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block]
     return fill_template(
         ROOT / "paper/audit.txt.j2",
         campaigns=rows["campaign"].unique(),
-        counts=found.summary.iloc[-1],
-        checks=[_describe_check(*one) for one in found.audit.groupby("check", sort=False)],
-        flagged=found.sensitivity.set_index("factor")["flagged_decoding"].to_dict(),
-        missed=mostly_missed(found.sensitivity),
+        counts=checked.summary.iloc[-1],
+        checks=[_describe_check(*group) for group in checked.audit.groupby("check", sort=False)],
+        flagged=checked.sensitivity.set_index("factor")["flagged_decoding"].to_dict(),
+        missed=mostly_missed(checked.sensitivity),
         unmeasured=unmeasured,
         disturbed=rows.loc[disturbed_beyond_usual(rows), "run"].tolist(),
         excluded=len(excluded(rows)),
-        table=_table(found.audit),
+        table=_table(checked.audit),
     )
 
 

@@ -51,11 +51,11 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     for _, of_draft in rounds.groupby("draft", sort=False):
         parts.draw_series(panels[0], of_draft, "n_tokens", "round_ms", looks, hollow=True)
     bounded = timed[timed["bound_ms"].notna()]
-    for series, own in bounded.groupby("series"):
-        panels[0].plot(own["n_tokens"], own["bound_ms"], color=looks[str(series)].colour, **_THIN)
-    for series, own in passes.groupby("series"):
-        counts = np.arange(1, own["n_tokens"].max() + 1)
-        one_by_one = counts * own["token_ms"].iloc[0]
+    for series, rows in bounded.groupby("series"):
+        panels[0].plot(rows["n_tokens"], rows["bound_ms"], color=looks[str(series)].colour, **_THIN)
+    for series, rows in passes.groupby("series"):
+        counts = np.arange(1, rows["n_tokens"].max() + 1)
+        one_by_one = counts * rows["token_ms"].iloc[0]
         panels[0].plot(counts, one_by_one, color=looks[str(series)].colour, **_THIN | _DASHED)
     panels[0].set_yscale("log", base=2)
     panels[0].yaxis.set_major_formatter("{x:g}")
@@ -106,8 +106,8 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     figure, panels = parts.make_panels(len(names) * len(shown), len(shown), share=False)
     for axes, (name, column) in zip(panels, product(names, shown), strict=True):
         rows = shown[column]
-        if len(own := rows[rows["dense_label"] == name]):
-            _draw_panel(axes, own, looks, column)
+        if len(members := rows[rows["dense_label"] == name]):
+            _draw_panel(axes, members, looks, column)
         axes.set_title(short(name))
     handles = parts.series_handles(families, looks)
     handles += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]

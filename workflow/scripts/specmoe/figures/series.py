@@ -62,9 +62,9 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
     looks = target_looks(settings)
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        for series, own in members.groupby("series", sort=False):
+        for series, rows in members.groupby("series", sort=False):
             look = looks[str(series)]
-            gammas, ends = own["gamma"], own[["predicted", "predicted_low", "predicted_high"]]
+            gammas, ends = rows["gamma"], rows[["predicted", "predicted_low", "predicted_high"]]
             curve, low, high = ends.to_numpy(float).T
             axes.plot(gammas, curve, color=look.colour, linestyle=look.line, linewidth=1)
             axes.fill_between(gammas, low, high, color=look.colour, alpha=0.15, linewidth=0)

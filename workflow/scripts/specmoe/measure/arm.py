@@ -74,8 +74,8 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
         return asked
     text = server.apply_template(chat)
     # Templates may strip a message, break its lines, or write what a tool gave as JSON.
-    written = {"".join(one.split()) for one in (asked, json.dumps(asked)[1:-1])}
-    if all(one not in "".join(text.split()) for one in written):
+    written = {"".join(form.split()) for form in (asked, json.dumps(asked)[1:-1])}
+    if all(form not in "".join(text.split()) for form in written):
         raise MeasurementError(
             f"the chat template of {block.target} leaves out the last message of prompt"
             f" {source.prompt}, so it asks for something else; give the workload template: raw,"
@@ -144,11 +144,11 @@ class LiveArm:
         if settings.context == math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP:
             settings = settings._replace(context=block.context)
         asked = Settings(block.slots, block.context, arm.speculates)
-        for what, found, due in zip(asked._fields, settings, asked, strict=True):
-            if found != due:
+        for what, reported, due in zip(asked._fields, settings, asked, strict=True):
+            if reported != due:
                 raise self.server.error(
-                    f"block {block.block} is not measured: llama-server reports {what} = {found},"
-                    f" arm {arm.name} asks for {due}"
+                    f"block {block.block} is not measured: llama-server reports {what} = {reported}"
+                    f", arm {arm.name} asks for {due}"
                 )
 
     def stop(self) -> None:
@@ -290,11 +290,11 @@ Serve = Callable[[LiveArm, Sequence[PromptSource]], list[RunRecord]]
 """Sends prompts, and returns what came of each, in their order."""
 
 
-def serve_alone(one: LiveArm, sources: Sequence[PromptSource]) -> list[RunRecord]:
+def serve_alone(arm: LiveArm, sources: Sequence[PromptSource]) -> list[RunRecord]:
     """Send a prompt to a server that serves nothing else."""
     [source] = sources
-    asked = one.prompts[source.prompt], one.block.n_predict, one.block.run_seed
-    return one.counted(lambda: [one.request(*asked)], "metrics")
+    asked = arm.prompts[source.prompt], arm.block.n_predict, arm.block.run_seed
+    return arm.counted(lambda: [arm.request(*asked)], "metrics")
 
 
 def describe_run(run: Mapping[str, Any]) -> str:

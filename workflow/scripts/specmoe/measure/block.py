@@ -49,9 +49,9 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
         else:
             rate = run.get("load_tokens_per_second", tokens_per_second(run["answer"]))
         rates.setdefault(run["arm"], []).append(rate or 0.0)
-    means = {arm: fmean(own) for arm, own in rates.items()}
+    means = {arm: fmean(measured) for arm, measured in rates.items()}
     alone = means.pop(Arm().name, None)
-    arm, best = max(means.items(), key=lambda one: one[1], default=("", 0.0))
+    arm, best = max(means.items(), key=lambda item: item[1], default=("", 0.0))
     again = sum(bool(run.get("reruns")) for run in record["runs"])
     failures = sum(run["decode_failures"] for run in record["runs"])
     others = ", ".join(f"{name} {share:.0%}" for name, share in record.get("others", []))
@@ -89,16 +89,16 @@ def measure_arms(block: Block, job: Job) -> dict[str, Any]:
                     live[arm].begin()
                 live[arm].groups.add(turn.group)
             runs += live[turn.arm].measure(turn, len(runs), serve, budget)
-        for one in live.values():
-            one.stop()
+        for live_arm in live.values():
+            live_arm.stop()
     finally:
-        for one in [*ended, *live.values()]:
-            one.server.stop()  # after an error its log is not read
+        for live_arm in [*ended, *live.values()]:
+            live_arm.server.stop()  # after an error its log is not read
     return {
         "schedule": schedule,
         "machine": machine_id(),
         "groups": [[arm.name for arm in group] for group in block.groups],
-        "arms": [one.record() for one in (*ended, *live.values())],
+        "arms": [live_arm.record() for live_arm in (*ended, *live.values())],
         "runs": runs,
     }
 
@@ -118,8 +118,8 @@ def turns_of(block: Block, *, together: bool) -> Iterator[Turn]:
     seconds apart. Others follow one another.
     """
     for number, arms in enumerate(block.groups):
-        sources = sorted(block.prompts, key=lambda one: block.drawn(f"g{number}/{one.prompt}"))
-        sent = [(one,) for one in sources] if block.concurrency is None else [tuple(sources)]
+        queue = sorted(block.prompts, key=lambda source: block.drawn(f"g{number}/{source.prompt}"))
+        sent = [(source,) for source in queue] if block.concurrency is None else [tuple(queue)]
         if together:
             # The one that speculates starts first: it needs most.
             live = tuple(sorted(arms, key=lambda arm: not arm.speculates))

@@ -73,33 +73,29 @@ def read_in_batches(
         yield {token["id"]: token["logprob"] for token in first["top_logprobs"]}
 
 
-def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
-    """Return where runs of a target differ from their baselines, from rows of `runs.parquet`."""
+def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> Iterator[Divergence]:
+    """Yield where runs of a target differ from their baselines, from rows of `runs.parquet`."""
     by_run = {row["run"]: row for row in rows if row["target"] == target}
-    found = []
     for row in by_run.values():
         baseline = by_run.get(row["baseline"])
         # Without a prefix the tokens are unknown, or expected to differ.
         if baseline is None or pd.isna(row["common_prefix"]):
             continue
         position = int(row["common_prefix"])
-        tokens, own = (list(map(int, of["tokens"])) for of in (row, baseline))
-        if position < min(len(tokens), len(own)):
-            found.append(
-                {
-                    "run": row["run"],
-                    "baseline": baseline["run"],
-                    "baseline_block": baseline["block"],
-                    "engine_options": baseline["engine_options"],
-                    "prompt": row["prompt"],
-                    "gamma": int(row["gamma"]),
-                    "position": position,
-                    "token": tokens[position],
-                    "baseline_token": own[position],
-                    "prefix": tuple(tokens[:position]),
-                }
-            )
-    return found
+        tokens, baseline_tokens = (list(map(int, of["tokens"])) for of in (row, baseline))
+        if position < min(len(tokens), len(baseline_tokens)):
+            yield {
+                "run": row["run"],
+                "baseline": baseline["run"],
+                "baseline_block": baseline["block"],
+                "engine_options": baseline["engine_options"],
+                "prompt": row["prompt"],
+                "gamma": int(row["gamma"]),
+                "position": position,
+                "token": tokens[position],
+                "baseline_token": baseline_tokens[position],
+                "prefix": tuple(tokens[:position]),
+            }
 
 
 def batch_sizes(gamma: int, slots: int = 1) -> list[int]:
@@ -119,24 +115,24 @@ def weigh(baseline_token: int, token: int, readings: Mapping[int, Candidates]) -
     one of the two tokens is not listed; larger batches count only with both.
     """
     gaps = {}
-    for n_tokens, found in readings.items():
-        if n_tokens == 1 or {baseline_token, token} <= found.keys():
-            last = min(found.values())  # no lower than that of a token that is not listed
-            gaps[n_tokens] = found.get(baseline_token, last) - found.get(token, last)
+    for n_tokens, candidates in readings.items():
+        if n_tokens == 1 or {baseline_token, token} <= candidates.keys():
+            last = min(candidates.values())  # no lower than that of a token that is not listed
+            gaps[n_tokens] = candidates.get(baseline_token, last) - candidates.get(token, last)
     likeliest = next(iter(readings[1]))  # the baseline's own, unless it does not repeat itself
     return {"likeliest": likeliest, "gap_nats": gaps.pop(1), "gap_nats_by_batch": gaps}
 
 
 def judge_all(
-    divergences: list[Divergence], blocks: Mapping[str, Block], job: Job
+    divergences: Iterable[Divergence], blocks: Mapping[str, Block], job: Job
 ) -> dict[str, Any]:
     """Judge the divergences of one target, in a server with the baseline's command line.
 
     There is a server for each set of options. `blocks` holds the baselines' blocks by id.
     """
     groups: dict[str, list[Divergence]] = {}
-    for one in divergences:
-        groups.setdefault(one["engine_options"], []).append(one)
+    for divergence in divergences:
+        groups.setdefault(divergence["engine_options"], []).append(divergence)
     judged, commands = [], []
     for number, members in enumerate(groups.values()):
         # Of one request after the other; large batches stand for requests at once.
@@ -148,13 +144,14 @@ def judge_all(
             baseline, count = some_block.block, len(members)
             _logger.info("asking the baseline of %s about %d divergences", baseline, count)
             commands.append([*map(at_home, server.command)])
-            for one in members:
-                block = blocks[one["baseline_block"]]
-                [source] = [source for source in block.prompts if source.prompt == one["prompt"]]
-                prompt, prefix = prompt_ids(server, source, block, job.root), one["prefix"]
+            for divergence in members:
+                block = blocks[divergence["baseline_block"]]
+                name, prefix = divergence["prompt"], divergence["prefix"]
+                [source] = [source for source in block.prompts if source.prompt == name]
+                prompt = prompt_ids(server, source, block, job.root)
                 readings = {}
-                for n_tokens in (1, *batch_sizes(one["gamma"], block.slots)):
-                    question = one["prompt"], prefix, n_tokens
+                for n_tokens in (1, *batch_sizes(divergence["gamma"], block.slots)):
+                    question = name, prefix, n_tokens
                     if question not in known:
                         # Only the first batch may be smaller.
                         rest, full = len(prefix) % n_tokens, len(prefix) // n_tokens
@@ -162,7 +159,8 @@ def judge_all(
                         read = read_in_batches(server, prompt, prefix, sizes, CANDIDATES_ASKED)
                         [*_, known[question]] = read  # after the last batch
                     readings[n_tokens] = known[question]
-                judged.append(one | weigh(one["baseline_token"], one["token"], readings))
+                lead = weigh(divergence["baseline_token"], divergence["token"], readings)
+                judged.append(divergence | lead)
     return {"machine": machine_id(), "commands": commands, "divergences": judged}
 
 

@@ -109,7 +109,7 @@ class _Load:
         return [run | of_load for run in self.measured]
 
 
-def serve_at_once(one: LiveArm, sources: Sequence[PromptSource]) -> list[RunRecord]:
+def serve_at_once(arm: LiveArm, sources: Sequence[PromptSource]) -> list[RunRecord]:
     """Return the runs of one attempt at a load, in their order."""
     # Counted of the whole load, its ramp and end included.
-    return one.counted(_Load(one, sources).drive, "load_metrics")
+    return arm.counted(_Load(arm, sources).drive, "load_metrics")

@@ -67,21 +67,21 @@ def read_timings(text: str) -> dict[str, Any]:
         {
             "outputs": outputs,
             "n_tokens": n_tokens,
-            "samples": len(own),
-            "ms": median(row[-1] for row in own),
-            "first_ms": median(row[0] for row in own),
+            "samples": len(samples),
+            "ms": median(row[-1] for row in samples),
+            "first_ms": median(row[0] for row in samples),
             "experts": fmean(layers[n_tokens]) if layers else None,
             "layers": layers.get(n_tokens),
         }
-        for (outputs, n_tokens), own in sorted(rows.items())
+        for (outputs, n_tokens), samples in sorted(rows.items())
     ]
-    found: dict[str, Any] = {"timings": timings, "deviation": None, "error": None}
-    found |= {name: median(beside[name]) if beside[name] else None for name in BESIDE}
+    record: dict[str, Any] = {"timings": timings, "deviation": None, "error": None}
+    record |= {name: median(beside[name]) if beside[name] else None for name in BESIDE}
     if len(of_places) > 1:
-        squares = (variance(math.log(row[-1]) for row in own) for own in rows.values())
-        found["deviation"] = stdev(map(fmean, of_places.values()))
-        found["error"] = math.sqrt(fmean(squares) / len(of_places) * math.pi / 2)
-    return found
+        squares = (variance(math.log(row[-1]) for row in samples) for samples in rows.values())
+        record["deviation"] = stdev(map(fmean, of_places.values()))
+        record["error"] = math.sqrt(fmean(squares) / len(of_places) * math.pi / 2)
+    return record
 
 
 def time_passes_of_model(
@@ -118,13 +118,13 @@ def expected_noise(
     root mean square deviation (0.7 and 1.0 of the ratios' own in two recorded series). After R
     repeats of n prompts an interval reaches to ± z d / √(nR), with the normal quantile z.
     """
-    known, pairs = [one for one in deviations if one is not None], Counter[Any]()
+    known, pairs = [deviation for deviation in deviations if deviation is not None], Counter[Any]()
     for block in blocks:
         if block.speculates and not block.repeat:
             pairs[block.comparison] += len(block.prompts)
     if not known or not pairs:
         return {}
-    differ, prompts = math.sqrt(2 * fmean(one**2 for one in known)), max(pairs.values())
+    differ, prompts = math.sqrt(2 * fmean(deviation**2 for deviation in known)), max(pairs.values())
     once = NormalDist().inv_cdf((1 + confidence) / 2) * differ / math.sqrt(prompts)
     return {"differ": differ, "prompts": prompts, "once": once, "thrice": once / math.sqrt(3)}
 
@@ -150,8 +150,7 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
         runs = {run["run"]: run for run in record["runs"]}
         for source, group in product(block.prompts, range(len(record["groups"]))):
             tokens = runs[block.run_id(Arm(), source.prompt, group)]["answer"]["tokens"]
-            ids = tuple(prompts[source.prompt]), tuple(tokens)
-            texts.add((block.target, source.prompt, ids))
+            texts.add((block.target, source.prompt, (tuple(prompts[source.prompt]), tuple(tokens))))
     return sorted(texts)
 
 
@@ -170,19 +169,19 @@ def score(
     printed = job.run(("score", file, n_tokens), alone, len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]
-    for one in map(json.loads, printed.splitlines()):
-        proposals[one.pop("text")].append(one)
+    for proposal in map(json.loads, printed.splitlines()):
+        proposals[proposal.pop("text")].append(proposal)
     return proposals
 
 
-def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Proposal]]) -> float:
+def widest_move(first: Iterable[Sequence[Proposal]], second: Iterable[Sequence[Proposal]]) -> float:
     """Return by how many nats two scorings of the same texts in other batches differ at most.
 
     Where they propose different tokens, both leads have to be overcome.
     """
     moves = [
         abs(a["lead_nats"] - b["lead_nats"] * (1 if a["token"] == b["token"] else -1))
-        for text, again in zip(one, other, strict=True)
+        for text, again in zip(first, second, strict=True)
         for a, b in zip(text, again, strict=True)
     ]
     return max(moves, default=0.0)
@@ -206,12 +205,12 @@ def score_texts(
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
     with exclusive_job(campaign, f"agreement/{draft}", draft, log) as job:
-        found = score(distinct, block, job)
+        scores = score(distinct, block, job)
         moves = [
-            widest_move(found[:again], score(distinct[:again], block, job, n_tokens))
+            widest_move(scores[:again], score(distinct[:again], block, job, n_tokens))
             for n_tokens in _NARROWER
         ]
-    of_ids = dict(zip(distinct, found, strict=True))
+    of_ids = dict(zip(distinct, scores, strict=True))
     kept = ("agrees", "confidence", "lead_nats")
     return {
         "draft": draft,
@@ -221,7 +220,7 @@ def score_texts(
         "moved_nats": max(moves),
         "texts": [
             {"target": target, "prompt": prompt, "token": ids[1]}
-            | {name: [one[name] for one in of_ids[ids]] for name in kept}
+            | {name: [proposal[name] for proposal in of_ids[ids]] for name in kept}
             for target, prompt, ids in texts
         ],
     }

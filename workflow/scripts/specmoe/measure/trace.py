@@ -6,7 +6,8 @@ trace is shown round by round, in a terminal (`paper/trace.txt.j2`) and on the p
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, takewhile
+from operator import eq
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -30,7 +31,7 @@ _SHOWN = {" ": "␣", "\n": "↵", "\t": "⇥"}
 def visible(text: str) -> str:
     """Return text with visible white space, and with control characters as their codes."""
     return "".join(
-        _SHOWN.get(one, one if one.isprintable() else f"\\u{ord(one):04x}") for one in text
+        _SHOWN.get(sign, sign if sign.isprintable() else f"\\u{ord(sign):04x}") for sign in text
     )
 
 
@@ -45,8 +46,7 @@ class Round:
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     """Return how many elements two lists share, counted from the start."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
+    return sum(takewhile(bool, map(eq, first, second)))
 
 
 def decode(
@@ -90,12 +90,12 @@ class Recording(BaseModel, frozen=True):
     @property
     def drafted(self) -> int:
         """How many tokens were drafted."""
-        return sum(len(one.drafted) for one in self.rounds)
+        return sum(len(step.drafted) for step in self.rounds)
 
     @property
     def accepted(self) -> int:
         """How many of them were accepted."""
-        return sum(one.accepted for one in self.rounds)
+        return sum(step.accepted for step in self.rounds)
 
     @property
     def prompt_start(self) -> str:
@@ -104,10 +104,10 @@ class Recording(BaseModel, frozen=True):
         end = "…" if len(text) > _PROMPT_SHOWN else ""
         return " ".join(map(visible, text[:_PROMPT_SHOWN].split())) + end
 
-    def outcomes(self, one: Round) -> list[tuple[str, str]]:
+    def outcomes(self, step: Round) -> list[tuple[str, str]]:
         """Return the draft tokens of a round and the target's own, as text after their outcomes."""
-        outcomes = ["accepted"] * one.accepted + ["rejected"] * (len(one.drafted) - one.accepted)
-        texts = map(self.text_of, (*one.drafted, one.own))
+        outcomes = ["accepted"] * step.accepted + ["rejected"] * (len(step.drafted) - step.accepted)
+        texts = map(self.text_of, (*step.drafted, step.own))
         return list(zip((*outcomes, "own"), texts, strict=True))
 
     def text_of(self, token: int) -> str:
@@ -166,12 +166,12 @@ def record(block: Block, job: Job, config: Config) -> Recording:
         check_length(target, prompt, answer, block.n_predict, until_end=until_end)
         text: list[int] = answer["tokens"]
         rounds = tuple(decode(text, arm.gamma, lambda *asked: answered(draft, *asked)["tokens"]))
-        known = sorted({*text, *(token for one in rounds for token in one.drafted)})
+        known = sorted({*text, *(token for step in rounds for token in step.drafted)})
         return Recording(
             version=5,
             target=config.label(block.target),
             draft=config.label(arm.draft_model),
-            synthetic=any("random" in config.weights(one) for one in block.models),
+            synthetic=any("random" in config.weights(model) for model in block.models),
             gamma=arm.gamma,
             prompt_tokens=len(prompt),
             prompt_text=target.detokenize(prompt),

@@ -107,12 +107,11 @@ def look_at_chats(block: Block, target: Path | None, root: Path) -> Iterator[Sai
         for prompt in sorted(block.prompts, key=lambda prompt: (prompt.file, prompt.line or 0))
         if (how := block.sending_of(prompt)).template == Template.CHAT
     }
-    options = block.options
     said: dict[Said, list[str]] = {}  # with the places of the chats of which it is to be said
     try:
-        told = json.loads(options.get("--chat-template-kwargs", "{}"))
+        told = json.loads(block.options.get("--chat-template-kwargs", "{}"))
         with_tools = any("tools" in chat for chat in chats.values())
-        source = chats and _source(options, target, with_tools=with_tools)
+        source = chats and _source(block.options, target, with_tools=with_tools)
         if source is None:
             # llama-server would write chats in a format of its own choice and not say so.
             missing = f"is missing: {target} has none, and a workload of suite {block.suite} needs"
@@ -167,7 +166,8 @@ def _fault(template: jinja2.Template, markup: str, told: Chat, chat: Chat) -> Sa
         text = written(template, told | chat)
     except _RefusedError as error:
         return f"refuses the chat: {error}; mend it, or {_OTHER}", True
-    if {"<", "["} & set(markup) and any(markup in str(one["content"]) for one in chat["messages"]):
+    contents = [str(message["content"]) for message in chat["messages"]]
+    if {"<", "["} & set(markup) and any(markup in content for content in contents):
         return f"writes {markup} before a text that has it; give `template: raw`", False
     if "tools" in chat and text == written(template, told | chat | {"tools": []}):
         return f"leaves out its tools; {_OTHER}", False

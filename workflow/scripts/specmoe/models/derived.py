@@ -103,8 +103,7 @@ def truncate(source: Path, layers: int, out: Path) -> None:
     """
     header = read_header(source)
     with named_if_no_model(source):
-        metadata = _metadata_of_layers(source, header, layers)
-        writer = writer_of(header.architecture, metadata)
+        writer = writer_of(header.architecture, _metadata_of_layers(source, header, layers))
     kept = [tensor for tensor in header.tensors if tensor.block is None or tensor.block < layers]
     write_gguf(out, writer, {tensor: tensor.weights() for tensor in kept})
 
@@ -112,13 +111,13 @@ def truncate(source: Path, layers: int, out: Path) -> None:
 def _metadata_of_layers(source: Path, header: Header, layers: int) -> Metadata:
     """Return the metadata of the first layers; raises ModelError if they are no model."""
     blocks = header.number_of_architecture("block_count")
-    own = blocks - header.number_of_architecture("nextn_predict_layers", 0)
+    total = blocks - header.number_of_architecture("nextn_predict_layers", 0)
     interval = header.number_of_architecture("full_attention_interval", 1)
-    if not interval <= layers < own:
+    if not interval <= layers < total:
         least = f"{interval}, for one with full attention," if interval > 1 else "1"
         raise ModelError(
             f"{source}: no draft of its first {layers} layers: give at least {least} and fewer than"
-            f" its {own}"
+            f" its {total}"
         )
     prefix = f"{header.architecture}."
     kept = dict(header.metadata)
@@ -163,20 +162,20 @@ def _check_dense(header: Header) -> None:
     header.number_of_architecture("feed_forward_length")  # one for all layers
     layers = header.number_of_architecture("block_count")
     wanted = {f"blk.{layer}.ffn_{name}" for layer in range(layers) for name in _COPIED}
-    found = {tensor.name for tensor in header.tensors if _OF_FEED_FORWARD.fullmatch(tensor.name)}
-    if strange := sorted(wanted ^ found):
-        raise ValueError(f"it {'has' if strange[0] in found else 'lacks'} a tensor {strange[0]}")
+    names = {tensor.name for tensor in header.tensors if _OF_FEED_FORWARD.fullmatch(tensor.name)}
+    if strange := sorted(wanted ^ names):
+        raise ValueError(f"it {'has' if strange[0] in names else 'lacks'} a tensor {strange[0]}")
 
 
 def _metadata_of_experts(header: Header, model: UpcycleModel) -> Metadata:
     """Return the metadata of the MoE: the dense model's, with the numbers of experts."""
     dense, moe = header.architecture, _MOES[header.architecture]
-    renamed = {re.sub(rf"^{dense}\.", f"{moe}.", key): one for key, one in header.metadata.items()}
-    return renamed | {
+    kept = {re.sub(rf"^{dense}\.", f"{moe}.", key): value for key, value in header.metadata.items()}
+    return kept | {
         f"{moe}.expert_count": GGUFValue(model.experts, GGUFValueType.UINT32),
         f"{moe}.expert_used_count": GGUFValue(model.used, GGUFValueType.UINT32),
         # `llama` experts have the width of its feed-forward block, whatever this says.
-        f"{moe}.expert_feed_forward_length": renamed[f"{moe}.feed_forward_length"],
+        f"{moe}.expert_feed_forward_length": kept[f"{moe}.feed_forward_length"],
     }
 
 

@@ -28,7 +28,7 @@ from specmoe.models.info import ModelInfo, Thinking, save_info
 
 # The names that llama-quantize has for the types of files, by number (include/llama.h). The package
 # does not know the last one yet.
-_FILE_TYPES: Final = {one.value: re.sub("^[A-Z]+_", "", one.name) for one in LlamaFileType}
+_FILE_TYPES: Final = {kind.value: re.sub("^[A-Z]+_", "", kind.name) for kind in LlamaFileType}
 _FILE_TYPES[41] = "Q2_0"
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
@@ -97,16 +97,17 @@ def of_token(tensors: Iterable[TensorInfo], number: str, visited: Fraction) -> i
 
     `number` counts their `elements` or `size_bytes`.
     """
-    return int(sum(getattr(one, number) * (visited if one.is_routed else 1) for one in tensors))
+    return int(sum(getattr(tensor, number) * visited**tensor.is_routed for tensor in tensors))
 
 
 def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     number, tensors = header.number_of_architecture, header.tensors
     experts, used = number("expert_count", 0), number("expert_used_count", 0)
     blocks, predictors = number("block_count"), number("nextn_predict_layers", 0)
+    layers = blocks - predictors
     # Those come last. Without them, some files count them among their blocks, and some do not.
-    is_layer = any(one.block == blocks - predictors for one in tensors) and not _mtp_tensors(header)
-    layers = blocks if is_layer else blocks - predictors
+    if any(tensor.block == layers for tensor in tensors) and not _mtp_tensors(header):
+        layers = blocks
     predictors = predictors if has_mtp_block(header) else 0
     running, visited = multiplied(tensors, layers), Fraction(used, experts or 1)
     vocabulary = hashlib.sha256()
@@ -121,8 +122,8 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
         parameters_active=of_token(running, "elements", visited),
         tensor_count=len(tensors),
         tensor_types=dict(sorted(Counter(tensor.type.name for tensor in tensors).items())),
-        always_read_bytes=sum(one.size_bytes for one in running if not one.is_routed),
-        routed_bytes=sum(one.size_bytes for one in running if one.is_routed),
+        always_read_bytes=sum(tensor.size_bytes for tensor in running if not tensor.is_routed),
+        routed_bytes=sum(tensor.size_bytes for tensor in running if tensor.is_routed),
         vocabulary_size=len(header.tokens()),
         vocabulary_sha256=vocabulary.hexdigest(),
         context_length=number("context_length"),
@@ -170,11 +171,11 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, visited: Fraction) ->
     It uses the target's output matrix unless it has one of its own.
     """
     # The block's own table, like the target's, is looked up.
-    own, table = f"blk.{layers}.nextn.shared_head_head.weight", f"blk.{layers}.nextn.embed_tokens"
-    read = [one for one in tensors if one.block == layers and not one.name.startswith(table)]
-    if all(one.name != own for one in read):
-        outputs = [one for one in tensors if one.name == "output.weight"]
-        read += outputs or [one for one in tensors if one.name == "token_embd.weight"]
+    head, table = ".nextn.shared_head_head.weight", ".nextn.embed_tokens"
+    read = [tensor for tensor in tensors if tensor.block == layers and table not in tensor.name]
+    if all(head not in tensor.name for tensor in read):
+        outputs = [tensor for tensor in tensors if tensor.name == "output.weight"]
+        read += outputs or [tensor for tensor in tensors if tensor.name == "token_embd.weight"]
     return of_token(read, "size_bytes", visited)
 
 
@@ -185,8 +186,8 @@ def multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
     decoding skips the MTP layers, which come last.
     """
     tied = all(tensor.name != "output.weight" for tensor in tensors)
-    kept = [one for one in tensors if one.block is None or one.block < layers]
-    return [one for one in kept if tied or one.name != "token_embd.weight"]
+    kept = [tensor for tensor in tensors if tensor.block is None or tensor.block < layers]
+    return [tensor for tensor in kept if tied or tensor.name != "token_embd.weight"]
 
 
 def write_info(
@@ -199,7 +200,7 @@ def write_info(
     parts = files.files_of_model(model)
     hashed = files.file_digests(parts, files.seen_of_model(model))
     info = read_info(model, files.digest_of_parts([*hashed.values()]))
-    stated = [one for one in entry.digests if one] if isinstance(entry, PathModel) else []
+    stated = [*filter(None, entry.digests)] if isinstance(entry, PathModel) else []
     if len(stated) == len(parts) and info.sha256 != (expected := files.digest_of_parts(stated)):
         raise ModelError(
             f"{model}: another file than the config names: SHA-256 {info.sha256}, not {expected};"
@@ -220,7 +221,7 @@ def has_mtp_block(header: Header) -> bool:
 
 def _mtp_tensors(header: Header) -> bool:
     """Return whether an MTP block is there; `nextn_predict_layers` alone decides nothing."""
-    return any(one.name.endswith(".nextn.eh_proj.weight") for one in header.tensors)
+    return any(tensor.name.endswith(".nextn.eh_proj.weight") for tensor in header.tensors)
 
 
 def drafts_by(header: Header) -> Method:
@@ -241,7 +242,7 @@ def drafts_by(header: Header) -> Method:
 def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None:
     """Raise ModelError unless a file, named `file`, drafts by a method for a target."""
     with named_if_no_model(file):
-        own = drafts_by(draft)
+        native = drafts_by(draft)
         # A whole model with an MTP block can lend it.
         lends = method == Method.MTP and has_mtp_block(draft)
         width = target.number_of_architecture("embedding_length")
@@ -249,19 +250,19 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         needed = draft.number("eagle3.target_hidden_size", 0)
         for key in ("embedding_length_out", "embedding_length"):
             needed = needed or draft.number_of_architecture(key, 0)
-    if own == Method.MTP and all(one.name != "token_embd.weight" for one in draft.tensors):
+    if native == Method.MTP and all(tensor.name != "token_embd.weight" for tensor in draft.tensors):
         raise ModelError(
             f"{file} has an MTP block and no embedding (token_embd.weight), so llama.cpp does not"
             " load it; convert it again with that, or name the whole model"
         )
-    if method == Method.MTP and not lends and own == Method.DRAFT:
+    if method == Method.MTP and not lends and native == Method.DRAFT:
         raise ModelError(
             f"{file} has no MTP block with which llama.cpp drafts; leave out method mtp, or name a"
             " file that has the block"
         )
-    if own != method and not lends:
+    if native != method and not lends:
         raise ModelError(
-            f"{file} drafts as {METHODS[own].label} ({own}), not as {METHODS[method].label}"
+            f"{file} drafts as {METHODS[native].label} ({native}), not as {METHODS[method].label}"
             f" ({method}); name it under that method"
         )
     if method != Method.DRAFT and width != needed:
@@ -309,11 +310,11 @@ def _difference(target: Header, draft: Header, method: Method) -> str:
         return f"their vocabularies differ: the tokenizers are {own_kind} and {kind}"
     if abs(len(ours) - len(theirs)) > _PADDING:
         return f"their vocabularies differ: {len(theirs)} and {len(ours)} tokens"
-    for number, (one, other) in enumerate(zip(theirs, ours, strict=False)):
-        if number >= _FIRST_COMPARED and one != other:
-            return f"their vocabularies differ: token {number} is {one!r} and {other!r}"
+    for number, (token, expected) in enumerate(zip(theirs, ours, strict=False)):
+        if number >= _FIRST_COMPARED and token != expected:
+            return f"their vocabularies differ: token {number} is {token!r} and {expected!r}"
     if method == Method.DRAFT and around != own_around:
-        added = [" and ".join(one) or "no token" for one in (own_around, around)]
+        added = [" and ".join(tokens) or "no token" for tokens in (own_around, around)]
         return (
             f"it puts {added[0]} around a text and its target {added[1]} (tokenizer.ggml:"
             " add_bos_token, add_eos_token), and llama-server would run without drafting"

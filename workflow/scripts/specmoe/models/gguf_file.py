@@ -30,7 +30,7 @@ _PIECE: Final = 2**24  # bytes copied at a time
 NewerType = IntEnum("NewerType", {"Q2_0": 42})
 # The weights and bytes of a block of each type.
 _SIZES: Final = constants.GGML_QUANT_SIZES | {NewerType.Q2_0: (64, 18)}
-_TYPES: Final = {one.value: one for one in _SIZES}
+_TYPES: Final = {kind.value: kind for kind in _SIZES}
 
 Metadata = dict[str, GGUFValue]
 """Values by key; texts are bytes, because the tokens of a vocabulary may be no valid UTF-8."""
@@ -60,8 +60,8 @@ class TensorInfo:
     @property
     def block(self) -> int | None:
         """The number of its block, from 0; None of what no block has."""
-        found = _BLOCK.match(self.name)
-        return int(found[1]) if found else None
+        match = _BLOCK.match(self.name)
+        return int(match[1]) if match else None
 
     @property
     def is_routed(self) -> bool:
@@ -161,8 +161,8 @@ def _remedy(path: Path, otherwise: str = "fetch or make it again") -> str:
     if not (cut := _CUT.match(path.name)):
         return otherwise
     whole, mark, count = cut.groups()
-    numbers = [f"{one}of{count}" for one in range(1, int(count) + 1)] if count else ["*"]
-    return f"join the parts: cat {' '.join(f'{whole}{mark}{one}' for one in numbers)} > {whole}"
+    numbers = [f"{part}of{count}" for part in range(1, int(count) + 1)] if count else ["*"]
+    return f"join the parts: cat {' '.join(f'{whole}{mark}{part}' for part in numbers)} > {whole}"
 
 
 def _read_part(path: Path) -> Header:
@@ -242,7 +242,7 @@ def _parse(data: _Mapped, path: Path) -> Header:
     # Starts are counted from the end of the header.
     alignment = alignment_of(metadata)
     first = -(-data.tell() // alignment) * alignment
-    return Header(metadata, [replace(one, start=first + one.start) for one in tensors])
+    return Header(metadata, [replace(tensor, start=first + tensor.start) for tensor in tensors])
 
 
 def writer_of(architecture: str, metadata: Metadata) -> GGUFWriter:

@@ -112,7 +112,7 @@ def _reason(error: BaseException) -> str:
     # Without the name and password that the address may have.
     hub = re.sub(r"^((?:\w+://)?)[^/]*@", r"\1", constants.ENDPOINT)
     kind = type(error).__name__
-    kinds = {one.__name__ for one in type(error).__mro__}
+    kinds = {base.__name__ for base in type(error).__mro__}
     for known, text in resource("download_errors")["hub"].items():
         if known in kinds:
             return str(text).format(hub=hub, cache=CACHE, kind=kind, error=error)

@@ -64,7 +64,7 @@ class ModelInfo:
     mtp_bytes: Count | None = None  # that such a block reads for a token, with the output matrix
     chat_template: bool = False  # whether the file has one
     # Of a template that knows of thinking.
-    thinking: Annotated[Thinking | None, Field(exclude_if=lambda one: one is None)] = None
+    thinking: Annotated[Thinking | None, Field(exclude_if=lambda value: value is None)] = None
     # Of a model from a package, or made from one. Other infos lack both, as before.
     # Tokens of the window in which some layers see others; 0 without one.
     sliding_window: Annotated[Count, _IF_KNOWN] = 0

@@ -61,8 +61,8 @@ def download(
 
 def _reason(printed: str, kind: Kind) -> str:
     for pattern, reason in resource("download_errors")["pip"].items():
-        if found := re.search(pattern, printed):
-            return str(reason).format(*filter(None, found.groups()), kind=kind)
+        if match := re.search(pattern, printed):
+            return str(reason).format(*filter(None, match.groups()), kind=kind)
     errors = re.findall(r"^ERROR: (.+)$", printed, re.MULTILINE) or ["see its log"]
     return f"pip download failed: {errors[-1]}"
 

@@ -70,7 +70,8 @@ def write_model(path: Path, recipe: Recipe) -> None:
     """Write the model to `path` atomically; the same recipe gives the same bytes."""
     writer = gguf.GGUFWriter(None, recipe.architecture)
     _add_metadata(writer, recipe)
-    write_gguf(path, writer, {one.info: stored(one, recipe.seed) for one in tensors(recipe)})
+    weights = {tensor.info: stored(tensor, recipe.seed) for tensor in tensors(recipe)}
+    write_gguf(path, writer, weights)
 
 
 def tensors(recipe: Recipe) -> Iterator[Tensor]:
@@ -108,9 +109,9 @@ def _silenced(output: Tensor, recipe: Recipe) -> Tensor:
 
 def _block(number: int, layer: int, tensors: Iterable[Tensor]) -> Iterator[Tensor]:
     """Put the tensors of a layer into a block of the file, which need not be the layer's own."""
-    for one in tensors:
-        drawn_as = f"blk.{layer}.{one.drawn_as}"
-        yield replace(one, name=f"blk.{number}.{one.name}", drawn_as=drawn_as)
+    for tensor in tensors:
+        drawn_as = f"blk.{layer}.{tensor.drawn_as}"
+        yield replace(tensor, name=f"blk.{number}.{tensor.name}", drawn_as=drawn_as)
 
 
 def _mtp_block(recipe: Recipe, layer: int) -> Iterator[Tensor]:

@@ -46,7 +46,7 @@ class _Core:
         layer = recipe.first_full_attention
         assert layer is not None  # see `config.load`
         self.recipe, self.layer = recipe, layer
-        self._plan = {one.name.removesuffix(".weight"): one for one in tensors(recipe)}
+        self._plan = {tensor.name.removesuffix(".weight"): tensor for tensor in tensors(recipe)}
         self.norm = self._drawn("output_norm")  # (H,), before the target's head
         size, block = recipe.head_size, f"blk.{layer}."
         width, kv_width = recipe.heads * size, recipe.kv_heads * size
@@ -95,7 +95,7 @@ def write_draft(path: Path, target: Recipe, method: DraftMethod) -> None:
 def _encoded(name: str, weights: Matrix) -> tuple[TensorInfo, Iterator[npt.NDArray[Any]]]:
     kind = gguf.GGMLQuantizationType.F16 if weights.ndim > 1 else gguf.GGMLQuantizationType.F32
     info = TensorInfo(f"{name}.weight", weights.shape[::-1], kind)
-    return info, (np.ascontiguousarray(quantize(one, kind)) for one in [weights])
+    return info, (np.ascontiguousarray(quantize(matrix, kind)) for matrix in [weights])
 
 
 def _eagle3(core: _Core) -> Draft:
@@ -107,7 +107,7 @@ def _eagle3(core: _Core) -> Draft:
     """
     recipe, hidden, size = core.recipe, core.recipe.hidden, core.recipe.head_size
     identity = np.eye(hidden, dtype=np.float32)
-    own = np.tile(_SHARP * identity[:size], (hidden // size, 1))
+    copying = np.tile(_SHARP * identity[:size], (hidden // size, 1))
     # The engine rotates neighbours here, and halves of a head in the target.
     queries = _neighbours_rotated(core.queries, recipe)
     keys = _neighbours_rotated(_for_each_head(core.keys, recipe), recipe)
@@ -118,8 +118,8 @@ def _eagle3(core: _Core) -> Draft:
         "blk.0.attn_norm": np.ones(hidden, np.float32),
         "blk.0.attn_norm_2": np.zeros(hidden, np.float32),
         # They read the embedding of [embedding; features].
-        "blk.0.attn_q": _padded(np.vstack([own, queries]), columns=2 * hidden),
-        "blk.0.attn_k": _padded(np.vstack([own, keys]), columns=2 * hidden),
+        "blk.0.attn_q": _padded(np.vstack([copying, queries]), columns=2 * hidden),
+        "blk.0.attn_k": _padded(np.vstack([copying, keys]), columns=2 * hidden),
         "blk.0.attn_v": _padded(np.vstack([identity, values]), columns=2 * hidden),
         "blk.0.attn_output": np.hstack([identity, core.attention]),
         "blk.0.ffn_norm": np.ones(hidden, np.float32),
@@ -162,8 +162,8 @@ def _dspark(core: _Core) -> Draft:
         "blk.0.attn_v": core.values,
         "blk.0.attn_output": core.attention,
     }
-    own = {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
-    return weights, _dflash_metadata(core) | own
+    flags = {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
+    return weights, _dflash_metadata(core) | flags
 
 
 def _dflash(core: _Core) -> Draft:
@@ -183,12 +183,12 @@ def _dflash(core: _Core) -> Draft:
     unflagged = np.ones(hidden, np.float32)
     unflagged[[_ANCHOR, _READS]] = 0
     # A norm divides by this because of the marks: of both in the newest token, of one in a mask.
-    both, one = (sqrt(1 + marks * _MARK**2 / hidden) for marks in (2, 1))
+    both, single = (sqrt(1 + marks * _MARK**2 / hidden) for marks in (2, 1))
     query, key = np.zeros((2, heads, size, hidden), np.float32)
     # The last element of a head is not rotated: what is copied does not depend on the distance.
     query[:, -1, _READS] = key[:, -1, _ANCHOR] = 1
     silent = {name: np.zeros_like(matrix) for name, matrix in core.feed_forward.items()}
-    norm = np.float32(one) * unflagged
+    norm = np.float32(single) * unflagged
     weights = {
         "token_embd": embedding,
         "output": head,

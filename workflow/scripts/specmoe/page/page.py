@@ -6,7 +6,7 @@ those that show nothing are left out.
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from math import isnan
 from pathlib import Path
@@ -46,23 +46,21 @@ def write_page(analysis: Path, trace: Path | None = None) -> None:
 
     `trace` is the recorded demonstration.
     """
-    found, out = Analysis.read(analysis), analysis.with_name("page")
-    figures = pictures(analysis.with_name("paper") / "figures")
+    results, out = Analysis.read(analysis), analysis.with_name("page")
+    figures = dict(pictures(analysis.with_name("paper") / "figures"))
     recording = Recording.read(trace) if trace else None
-    write_data(found, recording, out / "data")
-    replace_text(out / "index.html", render_page(found, figures, recording))
+    write_data(results, recording, out / "data")
+    replace_text(out / "index.html", render_page(results, figures, recording))
 
 
-def pictures(folder: Path) -> dict[str, Record]:
-    """Return the page's pictures by name: the paper's figures as SVG in data URLs, with sizes."""
-    found: dict[str, Record] = {}
+def pictures(folder: Path) -> Iterator[tuple[str, Record]]:
+    """Yield the page's pictures, by name: the paper's figures as SVG in data URLs, with sizes."""
     for file in sorted(folder.glob("*.svg")):
         drawn = file.read_bytes()
         [size] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
         width, height = (round(PIXELS_A_POINT * float(points)) for points in size)
         address = f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
-        found[file.stem] = {"address": address, "width": width, "height": height}
-    return found
+        yield file.stem, {"address": address, "width": width, "height": height}
 
 
 def render_page(
@@ -80,7 +78,7 @@ def render_page(
         style=_joined(*(sources / f"{name}.css" for name in ("style", "trace", "whatif"))),
         script=_joined(*(sources / f"{name}.js" for name in ("script", "whatif"))),
         trace=recording,
-        fitted=whatif_pairs(analysis),
+        fitted=[*whatif_pairs(analysis)],
         pair=pair,
         zh=zh,
         t=zh.beside,
@@ -149,10 +147,10 @@ class Chinese(NamedTuple):
         """Return the words in Chinese."""
         if words in self.entries:
             return self.entries[words]
-        for english in (one for one in self.entries if "<>" in one):
-            if found := re.fullmatch(re.escape(english).replace("<>", "(.+)"), words):
+        for english in (entry for entry in self.entries if "<>" in entry):
+            if match := re.fullmatch(re.escape(english).replace("<>", "(.+)"), words):
                 chinese = self.entries[english]
-                for part in found.groups():
+                for part in match.groups():
                     chinese = chinese.replace("<>", self(part), 1)
                 return chinese
         return words
@@ -173,8 +171,8 @@ def _joined(*files: Path) -> Markup:
     return Markup("\n".join(file.read_text(encoding="utf-8") for file in files))  # noqa: S704
 
 
-def whatif_pairs(analysis: Analysis) -> list[Record]:
-    """Return the targets and draft models whose costs were fitted, in the order of tables.
+def whatif_pairs(analysis: Analysis) -> Iterator[Record]:
+    """Yield the targets and draft models whose costs were fitted, in the order of tables.
 
     Names are labels. `knots` are the γ or widths of each kind of cost, `costs` the ms there, and
     `without` the same as fitted without each repeat. With a single repeat `quantile` is null and
@@ -184,25 +182,21 @@ def whatif_pairs(analysis: Analysis) -> list[Record]:
     settings = settings.assign(own=settings["forced_acceptance"].isna())
     settings = settings[[*PAIR, "gamma", "own", "speedup", *_SHORT.values()]].astype(object)
     measured = dict(iter(settings.where(settings.notna(), None).groupby(PAIR)))
-    pairs = []
     for pair, costs in analysis.fitted_costs.groupby(PAIR, sort=False):
         fits = [fit for _, fit in costs.groupby("without_repeat")]
         first, (ms, *without) = costs.iloc[0], [_by_kind(fit, "ms") for fit in fits]
-        pairs.append(
-            {
-                "target": first["target_label"],
-                "draft": first["draft_label"],
-                "engine": first["engine"],
-                "knots": _by_kind(fits[0], "at"),
-                "costs": ms,
-                "without": without,
-                "replays": bool(first["replays"]),
-                "quantile": None if pd.isna(first["quantile"]) else float(first["quantile"]),
-                "widest": int(first["widest"]),
-                "settings": records(measured.get(pair, settings[:0]).drop(columns=PAIR)),
-            }
-        )
-    return pairs
+        yield {
+            "target": first["target_label"],
+            "draft": first["draft_label"],
+            "engine": first["engine"],
+            "knots": _by_kind(fits[0], "at"),
+            "costs": ms,
+            "without": without,
+            "replays": bool(first["replays"]),
+            "quantile": None if pd.isna(first["quantile"]) else float(first["quantile"]),
+            "widest": int(first["widest"]),
+            "settings": records(measured.get(pair, settings[:0]).drop(columns=PAIR)),
+        }
 
 
 def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:

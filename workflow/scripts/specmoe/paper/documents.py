@@ -22,6 +22,7 @@ from specmoe.analysis.templates import analysis_templates
 from specmoe.analysis.views import ends
 from specmoe.audit.checks import mostly_missed
 from specmoe.audit.limits import LIMITS
+from specmoe.files import replace_text
 from specmoe.paper.latex import render_table, to_latex
 from specmoe.tables.exhibits import PAPER, read_figures, tables_of
 from specmoe.text import spreadsheet_text
@@ -43,19 +44,16 @@ def render_paper(analysis: Path) -> None:
     """
     from specmoe.figures.figures import save_figures  # which loads matplotlib
 
-    found, out = Analysis.read(analysis), analysis.with_name("paper")
+    results, out = Analysis.read(analysis), analysis.with_name("paper")
     cells = analysis.with_name("tables")
-    (out / "tables").mkdir(parents=True)
-    cells.mkdir(parents=True, exist_ok=True)
-    for name, table in tables_of(found).items():
-        text = render_table(name, table, found)
-        (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
+    texts = render_documents(results, save_figures(results, out / "figures"))
+    for name, table in tables_of(results).items():
+        texts[f"tables/{name}"] = render_table(name, table, results)
         rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
         frame = pd.DataFrame(rows, columns=[column.head.en for column in table.columns])
-        frame.to_csv(cells / f"{name}.csv", index=False, lineterminator="\n")
-    drawn = save_figures(found, out / "figures")
-    for name, text in render_documents(found, drawn).items():
-        (out / f"{name}.tex").write_text(text, encoding="utf-8")
+        replace_text(cells / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
+    for name, text in texts.items():
+        replace_text(out / f"{name}.tex", text)
 
 
 def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, str]:
@@ -70,12 +68,12 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
             if about.section == section and name in drawn:
                 caption = to_latex(env.from_string(about.caption).render(known))
                 shown.append(rf"\floatfigure{{{name}}}{{{caption}}}")
-        for name, one in filled.items():
-            if one.about.section == section:
-                kind = "pagestable" if one.long else "floattable"
-                keys = {column.key for column in one.columns}
-                marks = {cell.mark for cells in one.rows for cell in cells}
-                caption = env.from_string(one.about.caption).render(known, keys=keys, marks=marks)
+        for name, table in filled.items():
+            if table.about.section == section:
+                kind = "pagestable" if table.long else "floattable"
+                keys = {column.key for column in table.columns}
+                marks = {cell.mark for cells in table.rows for cell in cells}
+                caption = env.from_string(table.about.caption).render(known, keys=keys, marks=marks)
                 shown.append(rf"\{kind}{{{name}}}{{{caption}}}")
         return Markup("".join(shown))  # noqa: S704
 
@@ -157,7 +155,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
 def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, tuple[float, float]]:
     """Return the ends of a column, of `all` rows and of each family, where there are any."""
     groups = [("all", rows), *rows.groupby("family")]
-    return {str(family): ends(own[column]) for family, own in groups if len(own)}
+    return {str(family): ends(members[column]) for family, members in groups if len(members)}
 
 
 def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:

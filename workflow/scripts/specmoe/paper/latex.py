@@ -5,7 +5,7 @@ a `longtable` that runs over pages, from neutral cells.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -76,7 +76,8 @@ def render_table(name: str, whole: Table, analysis: Analysis) -> str:
         [_cell(column, cell, row) for column, cell in zip(table.columns, cells, strict=True)]
         for row, cells in zip(table.records, table.rows, strict=True)
     ]
-    head, body = _head(table.columns, analysis.campaign["confidence"].iloc[0]), _body(table, rows)
+    head = _head(table.columns, analysis.campaign["confidence"].iloc[0])
+    body = [*_body(table, rows)]
     if table.about.transposed:
         heads = [to_latex(column.head.en) for column in table.columns]
         lines = [_line(cells) for cells in zip(heads, *rows, strict=True)]
@@ -84,8 +85,7 @@ def render_table(name: str, whole: Table, analysis: Analysis) -> str:
     elif len(table.rows) < len(whole.rows):
         shown = f"The first {len(table.rows)} of {len(whole.rows)} rows"
         words = to_latex(f"{shown}; all are in results/{analysis.name}/tables/{name}.csv.")
-        width = len(table.columns)
-        body.append(rf"\midrule \multicolumn{{{width}}}{{l}}{{\emph{{{words}}}}} \\")
+        body.append(rf"\midrule \multicolumn{{{len(table.columns)}}}{{l}}{{\emph{{{words}}}}} \\")
     head = [r"\toprule", *head, r"\midrule"]
     if long:
         start = [r"\setlength{\tabcolsep}{2.5pt}", rf"\begin{{longtable}}{{{alignment}}}"]
@@ -116,33 +116,31 @@ def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
     return [_line(first), *rules, last]
 
 
-def _body(table: Table, rows: Sequence[list[str]]) -> list[str]:
-    """Return the lines of the rows, with what stands between them.
+def _body(table: Table, rows: Sequence[list[str]]) -> Iterator[str]:
+    """Yield the lines of the rows, with what stands between them.
 
     In a group, names are left out that the row above has. The first of the names is a group's own;
     the others are left out together.
     """
     about, width = table.about, len(table.columns)
-    lines: list[str] = []
     above: Record = {}
     names_above: list[str] = []
     for row, cells, latex in zip(table.records, table.rows, rows, strict=True):
         grouped = bool(above) and row.get(about.group) == above.get(about.group)
         names = [cell.text for cell in cells[1 : about.once]]
         if above and (about.spaced or not grouped):
-            lines.append(r"\addlinespace[2pt]" if table.long and about.spaced else r"\addlinespace")
+            yield r"\addlinespace[2pt]" if table.long and about.spaced else r"\addlinespace"
         heading = row.get(about.above)
         if pd.notna(heading) and heading != above.get(about.above):
             heading = rf"\groupheading{{\emph{{{to_latex(heading)}}}}}"
-            lines.append(rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\*")
+            yield rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\*"
         known = (about.once if names == names_above else min(about.once, 1)) if grouped else 0
-        lines.append(_line([""] * known + latex[known:]))
+        yield _line([""] * known + latex[known:])
         below = row.get(about.below)
         if pd.notna(below):
             note = rf"\multicolumn{{{width - 1}}}{{l}}{{\emph{{{to_latex(below)}}}}}"
-            lines.append(_line(["", note]))
+            yield _line(["", note])
         above, names_above = row, names
-    return lines
 
 
 def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
@@ -166,8 +164,7 @@ def _alignment(column: TableColumn, cells: Sequence[Cell], *, long: bool) -> str
         kind, share = "p", _SHARE_OF_NAMES
     if kind == "p":
         return rf">{{\raggedright\arraybackslash}}p{{{share}\linewidth}}"
-    right = column.kind == "number" and column.form not in REACHES
-    return column.align or ("r" if right else "l")
+    return column.align or ("r" if column.kind == "number" and column.form not in REACHES else "l")
 
 
 def _line(cells: Sequence[str]) -> str:

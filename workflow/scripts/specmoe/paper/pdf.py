@@ -27,8 +27,8 @@ def missing_tex() -> list[str]:
     if not (shutil.which("latexmk") and shutil.which("kpsewhich")):
         return ["latexmk"]
     done = subprocess.run(["kpsewhich", *_PACKAGES], capture_output=True, text=True, check=False)
-    found = {Path(line).name for line in done.stdout.splitlines()}
-    return [package for package in _PACKAGES if package not in found]
+    installed = {Path(line).name for line in done.stdout.splitlines()}
+    return [package for package in _PACKAGES if package not in installed]
 
 
 def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) -> None:
@@ -57,7 +57,7 @@ def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) ->
         text = written.read_text(errors="replace") if written.is_file() else done.stdout
         log.write_text(text + done.stderr, encoding="utf-8")
         if done.returncode:
-            found = re.search(r"^! (.*)$", text, re.MULTILINE)
-            reason = found[1] if found else "did not compile"
+            match = re.search(r"^! (.*)$", text, re.MULTILINE)
+            reason = match[1] if match else "did not compile"
             raise PaperError(f"{document.name}: {reason}; TeX's log is {log}")
         shutil.copy(folder / f"{document.stem}.pdf", out)

@@ -166,14 +166,14 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
         for name in asked.progress.measured_blocks
         if suite in (None, campaign.block(name).suite)
     }
-    rows = [row for own in by_block.values() for row in own]
+    rows = [row for of_block in by_block.values() for row in of_block]
     try:
         table = check_rows(rows)
     except ValueError:
         # A check takes as long for the rows of one record as for all.
-        for name, own in by_block.items():
+        for name, of_block in by_block.items():
             with named_if_damaged(asked.records.link(f"blocks/{name}")):
-                check_rows(own)
+                check_rows(of_block)
         raise
     machines = {row["machine"]: row["block"] for row in rows}
     if campaign.config.campaign.machines == "one" and len(machines) > 1:
@@ -213,10 +213,10 @@ def measured_as_asked(
     Raises MeasurementError if the request is another one than today's.
     """
     file = records.link(name)
-    found, measured = load_kept(file)
-    if changed := first_changes(found, asked):
+    request, measured = load_kept(file)
+    if changed := first_changes(request, asked):
         raise MeasurementError(
             f"{file} was measured with another configuration ({changed}); run snakemake again,"
             " which measures what is asked for now"
         )
-    return found, measured
+    return request, measured

@@ -110,7 +110,7 @@ def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, 
     whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth")}
     whole |= {"model_sha256": asked["target_sha256"]}
     whole |= {name: record[name] for name in ("machine", "disturbed_reason", "error", *BESIDE)}
-    return [whole | one for one in record["timings"]]
+    return [whole | timing for timing in record["timings"]]
 
 
 def read_scores(records: Iterable[Path]) -> pd.DataFrame:
@@ -153,8 +153,7 @@ def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
         case "pass_times":
             with schema_errors(out):
                 asked = Asked(campaign)
-                passes = read_passes(asked, asked.progress.passes_before)
-                passes.to_parquet(out, index=False)
+                read_passes(asked, asked.progress.passes_before).to_parquet(out, index=False)
         case _:
             collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
 

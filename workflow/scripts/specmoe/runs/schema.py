@@ -155,23 +155,18 @@ _NUMBERS = pa.Check(
 )
 
 
-def _columns() -> dict[str, pa.Column]:
-    """Return the columns of `Row` with the types that they have in a file."""
+def _columns() -> Iterator[tuple[str, pa.Column]]:
+    """Yield the columns of `Row` with the types that they have in a file."""
     declared = Row.to_schema().columns
-    columns = {}
     for attribute, hint in Row.__annotations__.items():
         kind, *null = get_args(hint) if isinstance(hint, UnionType) else [hint]
         column = declared[getattr(Row, attribute)]
-        columns[column.name] = pa.Column(
-            pd.ArrowDtype(_ARROW[kind]),
-            [*column.checks, *[_NUMBERS] * (kind == tuple[int, ...])],
-            nullable=bool(null),
-            description=column.description,
-        )
-    return columns
+        checks = [*column.checks, *[_NUMBERS] * (kind == tuple[int, ...])]
+        dtype, about = pd.ArrowDtype(_ARROW[kind]), column.description
+        yield column.name, pa.Column(dtype, checks, nullable=bool(null), description=about)
 
 
-COLUMNS = _columns()
+COLUMNS = dict(_columns())
 _SCHEMA = pa.DataFrameSchema(COLUMNS, unique=["campaign", "run"])
 _ARROW_SCHEMA = pyarrow.schema(
     [
@@ -241,8 +236,7 @@ def read_table(path: Path) -> pyarrow.Table:
     try:
         return pq.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
-        reason = one_line(error)
-        raise SchemaError(f"{path} is not a readable parquet file: {reason}") from error
+        raise SchemaError(f"{path} is not a readable parquet file: {one_line(error)}") from error
 
 
 def read_rows(path: Path) -> pyarrow.Table:

@@ -74,18 +74,14 @@ def _text_of(config: dict[str, Any]) -> str:
 
 def _digests_of(folder: Path) -> dict[str, str]:
     """Return the digests of a shipped campaign's files, without the manifest, in order."""
-    files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
-    own = [name for name in files if name.parts[0] in CONTENTS]
-    return {name.as_posix(): sha256_of(files[name]) for name in own}
-
-
-def _manifest_of(digests: dict[str, str]) -> str:
-    return f"{_DIGESTS.dump_json(digests, indent=1).decode()}\n"
+    shipped = [folder / name for name in CONTENTS]
+    files = [file for path in shipped for file in (path, *path.rglob("*")) if file.is_file()]
+    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(files)}
 
 
 def write_manifest(folder: Path) -> None:
     """Write the digests of all files of a shipped campaign."""
-    replace_text(folder / MANIFEST, _manifest_of(_digests_of(folder)))
+    replace_text(folder / MANIFEST, json.dumps(_digests_of(folder), indent=1) + "\n")
 
 
 def check_manifest(folder: Path) -> None:
@@ -100,11 +96,11 @@ def check_manifest(folder: Path) -> None:
         raise DamagedFileError(
             f"{manifest} is no list of files, so the campaign's cannot be checked; {_AGAIN}"
         ) from error
-    found = _digests_of(folder)
-    for name in digests | found:
-        if digests.get(name) != found.get(name):
+    present = _digests_of(folder)
+    for name in digests | present:
+        if digests.get(name) != present.get(name):
             reason = "not the file that" if name in digests else "not among the files that"
-            reason = reason if name in found else "missing, one that"
+            reason = reason if name in present else "missing, one that"
             raise DamagedFileError(f"{folder / name} is {reason} {MANIFEST} names; {_AGAIN}")
 
 
@@ -139,6 +135,6 @@ def upgrade(folder: Path) -> None:
             part = parts.enter_context(written_whole(settings))
             part.write_text(_text_of(config), encoding="utf-8")
             digests[settings.name] = sha256_of(part)
-        listed.write_text(_manifest_of(digests), encoding="utf-8")
+        listed.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
     for changed, changes in ((file, columns), (settings, keys)):
         print(f"{changed}: {', '.join(changes) or 'of today, nothing to change'}")

@@ -6,6 +6,7 @@ protocol and engine and yields comparisons; module `judge` has the rule by which
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise, permutations
 from math import inf, isnan
 from pathlib import Path
@@ -41,10 +42,10 @@ def speedups_round_to(settings: pd.DataFrame, low: float, high: float) -> Compar
 def acceptance_is_low(settings: pd.DataFrame) -> Comparisons:
     """Compare acceptance rates, the study's means over runs, with 4 %, unless they were made."""
     known = settings[settings[_ACCEPTANCE].notna()]
-    found = known[~known["constructed"]]
-    if found.empty and len(known):
+    real = known[~known["constructed"]]
+    if real.empty and len(known):
         raise Missing(CONSTRUCTED)
-    for row in records(found):
+    for row in records(real):
         percent = 100 * row[_ACCEPTANCE]
         words = f"{_setting(row)}: {fixed(percent, 2)} %"
         yield Comparison(Estimate.exact(4 - percent), words, (row,))
@@ -94,8 +95,7 @@ def checking_is_sublinear(analysis: Analysis) -> Comparisons:
             f"{_setting(row)}: a round of {positions} positions, with its drafting, takes the"
             f" time of {_number(took)} passes"
         )
-        most = Estimate.exact(positions).minus(took._replace(low=-inf))
-        yield Comparison(most, words, (row,))
+        yield Comparison(Estimate.exact(positions).minus(took._replace(low=-inf)), words, (row,))
 
 
 def rises_with_gamma(analysis: Analysis) -> Comparisons:
@@ -112,7 +112,7 @@ def corner_is_best(analysis: Analysis) -> Comparisons:
         shorter = [row["gamma"] < corner["gamma"] for row in rows]
         if any(larger) and any(shorter):
             others = zip(rows, larger, shorter, strict=True)
-            yield from (_gains_more(analysis, corner, row) for row, *one in others if any(one))
+            yield from (_gains_more(analysis, corner, row) for row, *worse in others if any(worse))
 
 
 def smaller_draft_gains_more(analysis: Analysis) -> Comparisons:
@@ -135,8 +135,8 @@ def between_the_dense(analysis: Analysis) -> Comparisons:
     if not _fewer(low[0], high[0], "parameters_total"):
         raise Missing("one network stands for both dense_4b and dense_9b")
     for row in (row for row in best if row["family"] == "moe"):
-        yield from (_gains_more(analysis, row, one) for one in low)
-        yield from (_gains_more(analysis, one, row) for one in high)
+        yield from (_gains_more(analysis, row, dense) for dense in low)
+        yield from (_gains_more(analysis, dense, row) for dense in high)
 
 
 def gain_follows(analysis: Analysis, column: str, *, holds: bool) -> Comparisons:
@@ -183,8 +183,7 @@ def _sized(analysis: Analysis, settings: pd.DataFrame) -> pd.DataFrame:
     A target that its own network drafts for, in another type, is `constructed`.
     """
     models = analysis.models.set_index("model")["parameters_total"]
-    drafts = analysis.drafts.set_index("draft")["draft_model"].map(models)
-    sizes = settings["draft"].map(drafts)
+    sizes = settings["draft"].map(analysis.drafts.set_index("draft")["draft_model"].map(models))
     smallest = sizes == sizes.groupby(settings["series"]).transform("min")
     itself = (settings["parameters_total"] / sizes).between(1 / _ADDED, _ADDED)
     constructed = settings["constructed"].astype(bool) | itself
@@ -225,7 +224,7 @@ def _gains_more(analysis: Analysis, more: Record, less: Record) -> Comparison:
     Their ratio is taken in each repeat: it has nothing of what a repeat does to both.
     """
     shared = zip(more["log_speedups"], less["log_speedups"], strict=False)
-    logs = np.array([one - other for one, other in shared])
+    logs = np.array([faster - slower for faster, slower in shared])
     confidence = float(analysis.campaign["confidence"].iloc[0])
     ratio = block_mean(logs[~np.isnan(logs)]).estimate(confidence)
     words = f"{_said(more)}, {_said(less)}; ratio {_number(ratio)}"
@@ -252,18 +251,17 @@ def _number(number: Estimate, digits: int = 2) -> str:
     """Return a number and, if it has one, its interval."""
     if number.low == number.high:
         return fixed(number.value, digits)
-    note = " (one block, no interval)" if isnan(number.low) else ""
-    return measured(*number, digits) + note
+    return measured(*number, digits) + " (one block, no interval)" * isnan(number.low)
 
 
 _COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
-    "moe_gain": lambda own: speedups_round_to(_texts(own), 1.18, 1.30),
-    "moe_gain_small_draft": lambda own: speedups_round_to(
-        _texts(own).query("smallest and gamma in [8, 16]"), 1.18, 1.30
+    "moe_gain": lambda analysis: speedups_round_to(_texts(analysis), 1.18, 1.30),
+    "moe_gain_small_draft": lambda analysis: speedups_round_to(
+        _texts(analysis).query("smallest and gamma in [8, 16]"), 1.18, 1.30
     ),
-    "acceptance_low": lambda own: acceptance_is_low(_texts(own, _ACCEPTANCE)),
-    "acceptance_low_everywhere": lambda own: acceptance_is_low(
-        _sized(own, views.usual_settings(own))
+    "acceptance_low": lambda analysis: acceptance_is_low(_texts(analysis, _ACCEPTANCE)),
+    "acceptance_low_everywhere": lambda analysis: acceptance_is_low(
+        _sized(analysis, views.usual_settings(analysis))
     ),
     "gain_without_acceptance_moe": gain_without_acceptance,
     "checking_is_sublinear": checking_is_sublinear,
@@ -271,9 +269,9 @@ _COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
     "best_configuration": corner_is_best,
     "smaller_draft_gains_more": smaller_draft_gains_more,
     "between_at_best": between_the_dense,
-    "gain_follows_total": lambda own: gain_follows(own, "parameters_total", holds=True),
-    "gain_ignores_active": lambda own: gain_follows(own, "parameters_active", holds=False),
-    "lengths_gain": lambda own: speedups_round_to(views.length_settings(own), 1.19, 1.26),
+    "gain_follows_total": partial(gain_follows, column="parameters_total", holds=True),
+    "gain_ignores_active": partial(gain_follows, column="parameters_active", holds=False),
+    "lengths_gain": lambda analysis: speedups_round_to(views.length_settings(analysis), 1.19, 1.26),
     "moe_reads_its_file": reads_its_file,
 }
 CLAIMS = {

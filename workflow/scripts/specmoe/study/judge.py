@@ -97,17 +97,19 @@ def conclude(
     count = len(comparisons)
     needed = 1 if some else count
     wide, wider = widening(count - needed + 1), widening(needed)
-    sure = [one for one in comparisons if one.margin.widened(wide).low > 0]
-    refuted = [one for one in comparisons if one.margin.widened(wider).high <= 0]
+    sure, refuted, undecided = (list[Comparison]() for _ in range(3))
+    for comparison in comparisons:
+        holds = comparison.margin.widened(wide).low > 0
+        fails = comparison.margin.widened(wider).high <= 0
+        (sure if holds else refuted if fails else undecided).append(comparison)
     if len(sure) >= needed:
         enough = sum(map(possible, sure)) >= needed
         verdict, pool = Outcome.SUPPORTED if enough else Outcome.IMPOSSIBLE_ROWS, sure
     elif count - len(refuted) < needed:
         verdict, pool = Outcome.CONTRADICTED, refuted
     else:
-        decided = {id(one) for one in (*sure, *refuted)}
-        verdict, pool = Outcome.INCONCLUSIVE, [one for one in comparisons if id(one) not in decided]
-    return verdict, (max if some else min)(pool, key=lambda one: one.margin.value)
+        verdict, pool = Outcome.INCONCLUSIVE, undecided
+    return verdict, (max if some else min)(pool, key=lambda comparison: comparison.margin.value)
 
 
 def judge_claims(claims: Mapping[str, StudyClaim], analysis: Analysis) -> pd.DataFrame:
@@ -138,12 +140,12 @@ def _judged(claim: StudyClaim, analysis: Analysis) -> Record:
             float(campaign["confidence"]),
             # Settings that were repeated more often have narrower intervals than this allows for.
             max(1, int(campaign["repeats"]) - 1),
-            lambda one: not _runs_of(one.rows, analysis)["impossible"].any(),
+            lambda comparison: not _runs_of(comparison.rows, analysis)["impossible"].any(),
             some=claim.some,
         )
-        held = sum(one.margin.value > 0 for one in comparisons)
+        held = sum(comparison.margin.value > 0 for comparison in comparisons)
         why = f"{held} of {len(comparisons)} {claim.agree}. {deciding.text}"
-    used = _runs_of([row for one in comparisons for row in one.rows], analysis)
+    used = _runs_of([row for comparison in comparisons for row in comparison.rows], analysis)
     return {
         "verdict": verdict.value,
         "why": why,
@@ -159,13 +161,13 @@ def _by_protocol(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
     """
     frames = (analysis.settings, analysis.baselines, analysis.campaign)
     measured = next(frame for frame in frames if not frame.empty)
-    keys = {name: [*filter(MEASURED_BY.__contains__, one.columns)] for name, one in TABLES.items()}
     for key in records(measured[MEASURED_BY].drop_duplicates()):
         parts = {}
-        for name in filter(keys.get, keys):
-            frame = getattr(analysis, name)
-            own = (frame[keys[name]] == pd.Series(key)[keys[name]]).all(axis="columns")
-            parts[name] = frame[own & by_model(frame) if "method" in frame else own]
+        for name, table in TABLES.items():
+            if keys := [*filter(MEASURED_BY.__contains__, table.columns)]:
+                frame = getattr(analysis, name)
+                rows = (frame[keys] == pd.Series(key)[keys]).all(axis="columns")
+                parts[name] = frame[rows & by_model(frame) if "method" in frame else rows]
         yield key, replace(analysis, **parts)
 
 

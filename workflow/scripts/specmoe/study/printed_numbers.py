@@ -56,22 +56,22 @@ def compare_all(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
 
 
 def compare_printed(
-    reported: pd.DataFrame, own: Analysis, others: Iterable[Analysis]
+    reported: pd.DataFrame, judged: Analysis, others: Iterable[Analysis]
 ) -> pd.DataFrame:
     """Return the table `comparison`: printed settings and headline numbers, and measured ones."""
     source = reported["source"]
     chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
-    of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "study_rows")
-    study = next(of_study, None)
-    measured = _numbers(chosen, None if own is study else own)
+    # The last of a source counts: the judged one.
+    by_source = {analysis.campaign["source"].iloc[0]: analysis for analysis in [*others, judged]}
+    study = by_source.get("study_rows")
+    measured = _numbers(chosen, None if judged is study else judged)
     digits = chosen.pop("digits")  # comes last
     return chosen.assign(recomputed=_numbers(chosen, study), measured=measured, digits=digits)
 
 
 def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[float]":
     """Return an analysis's numbers for printed ones; NaN where it has none, or for no analysis."""
-    values = recompute(analysis) if analysis else {}
-    return reported["what"].map(values).astype(float)
+    return reported["what"].map(recompute(analysis) if analysis else {}).astype(float)
 
 
 def recompute(analysis: Analysis) -> dict[str, float]:

@@ -7,7 +7,7 @@ printed digits, determine them; see `recover`.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -96,8 +96,8 @@ def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> li
 
 def recover(
     *, rate: float, ms_per_token: float, acceptance_rate: float, gamma: int, n_predict: int
-) -> list[dict[str, int]]:
-    """Return all possible counters of a run of llama-speculative: one, except by chance.
+) -> Iterator[dict[str, int]]:
+    """Yield all possible counters of a run of llama-speculative: one, except by chance.
 
     With N tokens in V rounds of γ drafted tokens, of which A were accepted, after a first token
     from the prompt (llama.cpp, examples/speculative/speculative.cpp):
@@ -110,7 +110,6 @@ def recover(
 
     For a given N at most one A fits, as long as γ V is below 100 000.
     """
-    found = []
     for generated in range(n_predict + 1, n_predict + gamma + 2):
         decode_ms = round(ms_per_token * generated)
         # A = acceptance_rate · γ · V with V = N - 1 - A. The rate is of the time before rounding.
@@ -127,13 +126,11 @@ def recover(
             and abs(accepted / drafted - acceptance_rate) <= HALF_ACCEPTANCE
         ):
             counters = {"generated": generated, "decode_ms": decode_ms, "rounds": rounds}
-            found.append(counters | {"drafted": drafted, "accepted": accepted})
-    return found
+            yield counters | {"drafted": drafted, "accepted": accepted}
 
 
 def _row(line: Mapping[str, Any]) -> RunRow:
     prompt, drafts = line["prompt"], line["draft"] != NO_DRAFT
-    of_length = prompt.startswith(PASSAGE_PREFIX)
     arm = f"g{line['gamma']}" if drafts else Arm().name
     row = {
         **{name: line.get(name) for name in COLUMNS},
@@ -141,7 +138,7 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "protocol": Protocol.STUDY,
         "run": f"{line['block']}/{arm}/{line['prompt']}",
         "target": line["target_model"],
-        "level": prompt.removeprefix(PASSAGE_PREFIX) if of_length else None,
+        "level": prompt.removeprefix(PASSAGE_PREFIX) if prompt.startswith(PASSAGE_PREFIX) else None,
         "engine_options": "",
         "concurrency": 1,
         "temperature": 0.0,
@@ -159,13 +156,13 @@ def _row(line: Mapping[str, Any]) -> RunRow:
     if not drafts:
         return row
     names = ("ms_per_token", "acceptance_rate", "gamma", "n_predict")
-    found = recover(rate=line["tokens_per_second"], **{name: line[name] for name in names})
-    if len(found) != 1:
+    fits = [*recover(rate=line["tokens_per_second"], **{name: line[name] for name in names})]
+    if len(fits) != 1:
         raise SchemaError(
-            f"published runs: job {line['job_id']!r}: its numbers fit {len(found)} sets of"
+            f"published runs: job {line['job_id']!r}: its numbers fit {len(fits)} sets of"
             " tokens, rounds and accepted tokens instead of exactly one"
         )
-    return row | found[0]
+    return row | fits[0]
 
 
 def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str | float]) -> None:
@@ -175,9 +172,9 @@ def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str 
     study's.
     """
     config, out = campaign.config, campaign.places.data
-    if (found := sha256_of(csv)) != SHA256:
+    if (digest := sha256_of(csv)) != SHA256:
         raise SchemaError(
-            f"{csv} is not the study's runs.csv: its SHA-256 is {found}, not {SHA256}; delete it"
+            f"{csv} is not the study's runs.csv: its SHA-256 is {digest}, not {SHA256}; delete it"
         )
     write_runs(rows_of_csv(csv, config.campaign.compare_with_study), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Collection
 from functools import cache, partial
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -71,7 +72,7 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
         """Return the cell of a row."""
         name, *decimals = self.form.split()
         form, *usual = FORMS[name]
-        digits = [int(one) for one in ([row[self.digits]] if self.digits else decimals or usual)]
+        digits = [*map(int, [row[self.digits]] if self.digits else decimals or usual)]
         alone = name == "interval"  # the one such column is for other prompts
         value = row[f"{self.key}_low" if alone else self.key]
         text = form(value, *digits)
@@ -162,10 +163,9 @@ class Table(NamedTuple):
 
     def part(self, keys: Collection[str] | None, most: int | None = None) -> "Table":
         """Return the first rows, or all, with the columns of these keys alone, or all."""
-        at = [place for place, one in enumerate(self.columns) if keys is None or one.key in keys]
-        rows = [[cells[place] for place in at] for cells in self.rows[:most]]
-        columns = [self.columns[place] for place in at]
-        return Table(self.about, columns, self.records[:most], rows)
+        kept = [keys is None or column.key in keys for column in self.columns]
+        rows = [[*compress(cells, kept)] for cells in self.rows[:most]]
+        return Table(self.about, [*compress(self.columns, kept)], self.records[:most], rows)
 
 
 @cache
