@@ -134,11 +134,6 @@ class CostModel:
         """How many standard errors an interval reaches: Student's t; NaN with a single repeat."""
         return float(student_quantile(self.degrees, self.confidence))
 
-    @property
-    def widest(self) -> int:
-        """The widest round of which something is predicted."""
-        return min(at[-1] for kind in ("pass", "catchup") if (at := self.knots[kind]))
-
     def cost(self, parts: Array) -> Estimate:
         """Return the cost `parts @ costs`; a residual may be below zero."""
         value, reach = float(parts @ self.costs), float(self.reach(self.without @ parts))

@@ -81,7 +81,9 @@ def gamma_curves(
             return
         if pair.error and error is not None:
             pair = pair._replace(error=error)
-        for gamma in range(1, pair.model.widest):
+        # Of wider rounds than were timed nothing is predicted.
+        widest = min(at[-1] for kind in ("pass", "catchup") if (at := pair.model.knots[kind]))
+        for gamma in range(1, widest):
             measured = mean_ratios(members[members["gamma"] == gamma], "speedup")
             yield {"gamma": gamma, "timed": pair.error > 0} | pair.predict_speedup(gamma) | measured
 

@@ -139,11 +139,9 @@ class Mean(NamedTuple):
         not about zero: half of the time the largest is beyond `typical`.
         """
         level, half = 1 - (1 - confidence) / settings, 2 * 0.5 ** (1 / settings) - 1
+        parts = (self.degrees, self.error), (MANY, session.own)
         alone, typical = (
-            np.hypot(
-                student_quantile(self.degrees, share) * self.error,
-                student_quantile(MANY, share) * session.own,
-            )
+            np.hypot(*(student_quantile(degrees, share) * error for degrees, error in parts))
             for share in (level, half)
         )
         return typical + np.hypot(alone - typical, session.reach)

@@ -49,8 +49,7 @@ def session_of(statistics: Statistics, settings: Sequence[pd.DataFrame] = ()) ->
     The configuration says the common part; that of each setting's own is in proportion.
     """
     common, each = prior("sessions", "common"), prior("sessions", "own")
-    if statistics.session_sd is not None:
-        said = statistics.session_sd
+    if (said := statistics.session_sd) is not None:
         return Session(said, said * each.value / common.value)
     shifts = session_shifts(settings)
     common = common.shrunk([of_all**2 for of_all, _ in shifts])

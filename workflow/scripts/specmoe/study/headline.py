@@ -251,8 +251,7 @@ def _number(number: Estimate, digits: int = 2) -> str:
     """Return a number and, if it has one, its interval."""
     if number.low == number.high:
         return fixed(number.value, digits)
-    note = " (one block, no interval)" if isnan(number.low) else ""
-    return measured(*number, digits) + note
+    return measured(*number, digits) + " (one block, no interval)" * isnan(number.low)
 
 
 _COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
