@@ -44,7 +44,9 @@ BASELINE_RATE = 50.0
 UNRELATED = "stranger"
 
 GIVEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-MODELS = pd.DataFrame(GIVEN["models"]).assign(sha256="0" * 64, in_cache=False, constructed=False)
+MODELS = pd.DataFrame(GIVEN["models"]).assign(
+    sha256="0" * 64, in_cache=False, constructed=False, network=""
+)
 CAMPAIGN = pd.DataFrame([GIVEN["campaign"]])
 N_PREDICT = GIVEN["campaign"]["n_predict"]
 SUITES = pd.DataFrame(GIVEN["suites"])
@@ -58,6 +60,7 @@ SIZES = {
 # A dense model and MoEs that are made of it.
 DENSE, MOE, SINGLE, DRAFT = "dense_4b", "moe_q4", "moe_1", "draft_0.8b"
 DENSE_OF = {MOE: DENSE, SINGLE: DENSE}
+STEPS = {MOE: (SINGLE, "file and experts"), SINGLE: (DENSE, "kernel")}
 PAIR_SIZES = {MOE: Size(10**10, 1e9, 9e9, 4, 1, 2), DENSE: Size(4 * 10**9, 4e9, 0, 0, 0, 2)}
 BANDWIDTH = 1e12  # bytes a second, so that a gigabyte takes a millisecond
 
@@ -413,7 +416,7 @@ def runs_of_pair(
 
 def pairs_of(runs: pd.DataFrame) -> pd.DataFrame:
     """Return what the MoE gains next to its dense counterpart."""
-    return compare_pairs(with_speedups(runs), DENSE_OF, {MOE: SINGLE}, Statistics())
+    return compare_pairs(with_speedups(runs), DENSE_OF, STEPS, Statistics())
 
 
 def times_of_pair(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:

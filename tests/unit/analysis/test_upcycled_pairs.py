@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.upcycled_pairs import compare_passes
+from specmoe.analysis.upcycled_pairs import compare_passes, steps_to
 from specmoe.analysis.views import experiment
+from specmoe.config.models import UpcycleModel
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
@@ -30,28 +31,61 @@ def test_the_ratio_of_speedups_is_paired_by_prompt_and_repeat():
     assert row["same_tokens"] == 1
 
 
-def test_an_moe_of_one_expert_tells_the_experts_from_the_kernel():
+def upcycled(experts, router=None, source=DENSE, used=1):
+    given = {"source": source, "experts": experts, "router": router, "used": used}
+    return UpcycleModel(kind="upcycle", **given)
+
+
+def test_an_moe_is_compared_with_the_measured_model_that_has_most_in_common_with_it():
+    models = {
+        "one": upcycled(1),
+        "same": upcycled(8, "constant"),
+        "eight": upcycled(8),
+        "two used": upcycled(8, used=2),
+        "other": upcycled(8, source="small"),
+        "not measured": upcycled(4),
+    }
+    assert steps_to(models, {*models, DENSE}) == {
+        "one": (DENSE, "kernel"),
+        "same": ("one", "file"),
+        "eight": ("same", "experts"),
+        "two used": ("one", "file and experts"),
+        "other": ("small", "kernel and file and experts"),
+        "not measured": ("one", "file and experts"),
+    }
+    assert steps_to(models, {DENSE, "one"})["eight"] == ("one", "file and experts")
+    assert steps_to(models, {DENSE})["eight"] == (DENSE, "kernel and file and experts")
+
+
+def test_a_step_is_the_ratio_of_speedups_to_the_model_before_where_both_were_measured():
     runs = runs_of_pair({DENSE: 1.2, SINGLE: 1.0, MOE: 0.8})
     rows = pairs_of(runs).set_index("target")
     assert rows["ratio"].to_dict() == pytest.approx({SINGLE: 1.0 / 1.2, MOE: 0.8 / 1.2})
-    assert rows.loc[MOE, "experts_ratio"] == pytest.approx(0.8)
-    assert np.isnan(rows.loc[SINGLE, "experts_ratio"])
+    assert rows["step_ratio"].to_dict() == pytest.approx({SINGLE: 1.0 / 1.2, MOE: 0.8})
     decided = pairs_of(runs[(runs["target"] != SINGLE) | (runs["repeat"] < 2)])
-    assert decided.set_index("target").loc[MOE, "experts_ratio"] == pytest.approx(0.8)
+    assert decided.set_index("target").loc[MOE, "step_ratio"] == pytest.approx(0.8)
     [alone] = pairs_of(runs_of_pair({DENSE: 1.2, MOE: 0.8})).to_dict("records")
-    assert np.isnan(alone["experts_ratio"])
+    assert np.isnan(alone["step_ratio"])
 
 
-def test_the_experiment_is_told_at_the_draft_length_that_helps_the_dense_model_most():
+def with_experiment():
+    """Return an analysis of a dense model, an MoE of one expert and one of several, at two γ."""
     runs = runs_of_pair({DENSE: 1.0, SINGLE: 0.8, MOE: 0.4}, gammas=(2, 4))
-    runs["tokens_per_second"] *= 1 + 0.2 * ((runs["target"] == DENSE) & (runs["gamma"] == 4))
     single = pd.DataFrame([{"model": SINGLE, "experts": 1}])
     models = pd.concat([made.full().models, single], ignore_index=True)
-    found = experiment(replace(made.full(), upcycled_pairs=pairs_of(runs), models=models))
+    return replace(made.full(), upcycled_pairs=pairs_of(runs), models=models)
+
+
+def test_the_experiment_is_told_step_by_step_at_the_longest_drafts():
+    found = experiment(with_experiment())
     assert (found["target"], found["gamma"], found["same_tokens"]) == (MOE, 4, 1)
-    ratios = [found[name] for name in ("dense_speedup", "speedup", "kernel_ratio", "experts_ratio")]
-    assert ratios == pytest.approx([1.2, 0.4, 0.8 / 1.2, 0.5])
-    assert not experiment(made.with_upcycled_pairs())  # without an MoE of one expert
+    assert [(row["target"], row["step"]) for row in found["steps"]] == [
+        (SINGLE, "kernel"),
+        (MOE, "file and experts"),
+    ]
+    assert [row["step_ratio"] for row in found["steps"]] == pytest.approx([0.8, 0.5])
+    assert (found["dense_speedup"], found["speedup"]) == pytest.approx((1.0, 0.4))
+    assert not experiment(made.with_upcycled_pairs())  # nothing between them was measured
 
 
 def test_several_draft_lengths_also_have_a_row_together():

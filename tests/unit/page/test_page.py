@@ -174,8 +174,8 @@ def test_the_headline_says_the_answer_and_what_it_is_without(answer, missing, he
 
 def test_what_is_excluded_on_purpose_is_named_in_both_languages():
     text = page_of(of_campaign(full(), excluded_runs=2, excluded="N/draft"))
-    assert "Excluded on purpose: 2 runs, of N/draft." in text
-    assert "略去 2 次运行：N/draft" in text
+    assert "Excluded by the configuration: 2 runs, of N/draft." in text
+    assert "配置排除了 2 次运行：N/draft" in text
 
 
 def test_passes_stand_beside_upcycled_pairs_with_their_share_of_reading():

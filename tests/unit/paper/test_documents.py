@@ -51,7 +51,10 @@ def of_two_prompts():
         ),
         (of_two_prompts, "Over all settings (2 settings on code; 1 setting on chinese) the"),
         (made.several_methods, "MoE Q4 and Dense 4B we measured 4 drafting methods in 7 settings"),
-        (lambda: of_campaign(full(), excluded="N/draft"), r"\textbf{Excluded} on purpose: "),
+        (
+            lambda: of_campaign(full(), excluded="N/draft"),
+            r"\textbf{Excluded} by the configuration: ",
+        ),
         (lambda: made.controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
         (full, "On the dense target Dense 4B it is 0.80 to 0.90. On the MoE target MoE Q4 it is"),
         (lambda: advised(full(), answer="little to gain"), "There is little to gain for MoE Q4:"),

@@ -155,6 +155,7 @@ def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) 
                 **{key: getattr(info, key) for key in _OF_MODEL},
                 "in_cache": info.size_bytes <= LIMITS.cache_bytes,
                 "constructed": config.weights(name) != {"trained"},
+                "network": config.network(name),
             }
             for name, info in infos.items()
             if name in measured

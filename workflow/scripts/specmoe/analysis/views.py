@@ -162,7 +162,7 @@ def settings_on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
 
 
 def best_settings(analysis: Analysis) -> list[Record]:
-    """Return the fastest setting of each target on each set of prompts, its answer's first.
+    """Return the fastest setting of each target on each set of prompts, equal ones together.
 
     `decides` is "on", "off" or "little", or "" where the setting decides no answer.
     """
@@ -172,6 +172,8 @@ def best_settings(analysis: Analysis) -> list[Record]:
         if row["settings"]:
             best.append(row | {"decides": decides.get(row["answer"], "")})
         best += [other | {"decides": ""} for other in others.get(row["target"], [])]
+    places = [*dict.fromkeys(row["prompt_set"] for row in best)]
+    best.sort(key=lambda row: (places.index(row["prompt_set"]), row["draft"], row["gamma"]))
     return best
 
 
@@ -203,12 +205,14 @@ def experiment(analysis: Analysis) -> Record:
 
     It is the row of `upcycled_pairs` of the MoE with most experts at its longest drafts, where a
     model between the two was measured. Added: steps (the rows from the dense model to it), like
-    (those of MoEs of other dense models at the same setting), `end_to_end` and `dense_end_to_end`
-    with their ends, and same_tokens of the step at which fewest texts are equal.
+    (those of MoEs of other dense models at the same setting), draft_type, drafts_itself (whether
+    the draft model is the dense one in that type), and same_tokens of the step at which fewest
+    texts are equal.
     """
     pairs = analysis.upcycled_pairs
-    pairs = pairs[pairs["gamma"].notna() & pairs["forced_acceptance"].isna()]
-    pairs = pairs.assign(experts=pairs["target"].map(analysis.models.set_index("model")["experts"]))
+    pairs = pairs[pairs["gamma"].notna() & pairs["forced_acceptance"].isna() & by_model(pairs)]
+    models = analysis.models.set_index("model")
+    pairs = pairs.assign(experts=pairs["target"].map(models["experts"]))
     between = pairs[(pairs["before"] != pairs["dense"]) & pairs["step_ratio"].notna()]
     routed = between[between["step"].str.endswith(STEPS[-1])]
     if routed.empty:
@@ -221,16 +225,15 @@ def experiment(analysis: Analysis) -> Record:
     while (before := steps[0]["before"]) in of_suite:
         steps.insert(0, of_suite[before])
     others = alike[(alike["dense"] != chosen["dense"]) & alike["step"].str.endswith(STEPS[-1])]
-    whole = analysis.settings.set_index(["suite", "target", "draft", "gamma"])
-    of_answers = {
-        f"{role}end_to_end{end}": whole.at[
-            (chosen["suite"], chosen[model], chosen["draft"], chosen["gamma"]), f"end_to_end{end}"
-        ]
-        for role, model in (("", "target"), ("dense_", "dense"))
-        for end in ("", "_low", "_high")
-    }
     same = min(step["same_tokens"] for step in steps)
-    return chosen | of_answers | {"steps": steps, "like": records(others), "same_tokens": same}
+    draft = models.loc[chosen["draft_model"]]
+    return chosen | {
+        "steps": steps,
+        "like": records(others),
+        "draft_type": draft["type"],
+        "drafts_itself": draft["network"] == models.at[chosen["dense"], "network"],
+        "same_tokens": same,
+    }
 
 
 def experiment_steps(analysis: Analysis) -> pd.DataFrame:

@@ -370,6 +370,11 @@ class Config(Strict):
             lineage[model] = self.models[model]
         return lineage
 
+    def network(self, model: str) -> str:
+        """Return the model whose weights it has, whatever their type and copied to experts or not."""
+        lineage = self.lineage(model).items()
+        return next(name for name, entry in lineage if entry.kind not in ("quantize", "upcycle"))
+
     def family(self, model: str) -> Family | None:
         """Return the family of a model; a quantized model has that of its source."""
         entry = self.models[model]
