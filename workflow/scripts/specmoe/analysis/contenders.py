@@ -59,13 +59,15 @@ def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before:
         for block in comparisons(config, suite, gpu=campaign.gpu)
         for arm in select_arms(block, config.audit.unrelated_drafts, infos)
     }
+    verdicts = {name: row["verdict"] for name, row in rows.items()}
     if repeat == 0:
         predict(campaign, rows, infos)
-        return rows
-    verdicts = {name: {"verdict": row["verdict"]} for name, row in rows.items()}
-    compare(campaign, blocks, rows, infos)
-    dropping = repeat >= config.measurement.least
-    return rows if dropping else {name: row | verdicts[name] for name, row in rows.items()}
+    else:
+        compare(campaign, blocks, rows, infos)
+    for name, row in rows.items():
+        if row["target"] in config.paired_targets or 0 < repeat < config.measurement.least:
+            row["verdict"] = verdicts[name]
+    return rows
 
 
 def select_arms(
@@ -189,11 +191,14 @@ def doubt(rows: Sequence[dict[str, Any]]) -> bool:
     return bool(again)
 
 
-def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
+def afford(
+    rows: Rows, left_s: float, paces: Mapping[str, float], paired: Collection[str] = ()
+) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
     `left_s` is what measuring may still take, `paces` what a run of each target takes. One stays of
-    each target. A setting takes a run on each prompt, and a baseline beside it.
+    each target, and all of `paired` ones. A setting takes a run on each prompt, and a baseline
+    beside it.
     """
 
     def expected(row: Mapping[str, Any]) -> float:
@@ -205,6 +210,6 @@ def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
         run_s = paces.get(row["target"], 0.0)
         both_s = run_s + run_s / max(expected(row), 0.1) + WARM_START_S
         left_s -= min(row["prompts"], WANTED_PROMPTS) * both_s
-        affords = left_s >= 0 or row["target"] not in tried
+        affords = left_s >= 0 or row["target"] not in tried or row["target"] in paired
         row["verdict"] = Fate.CONTENDER if affords else Fate.UNTRIED
         tried.add(row["target"])

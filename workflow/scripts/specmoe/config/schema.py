@@ -152,7 +152,8 @@ class Measurement(Strict):
     """how often every prompt is measured, in blocks that are minutes apart; if you raise it, only
     the new blocks are measured. `{least: 1, most: 6}` measures until it is decided: after each
     repeat a table says what is known; settings that are clearly beaten, and targets whose answer is
-    decided, are measured no further"""
+    decided, are measured no further. Of a dense model and MoEs made of it that a suite has, all is
+    measured in each repeat: it is what they are compared by"""
     minutes: PositiveFloat | None = None
     """minutes from the first prompt to the end, a tenth of them for what follows measuring. No
     block begins that would not end in time, and with few minutes fewer settings and prompts are
@@ -370,8 +371,23 @@ class Config(Strict):
             lineage[model] = self.models[model]
         return lineage
 
+    @property
+    def paired_targets(self) -> set[str]:
+        """Dense models, and the MoEs made of them that a suite measures beside them.
+
+        All their settings are measured in each repeat: what is compared is theirs, and not which is
+        the fastest.
+        """
+        paired = set()
+        for suite in self.selected_suites.values():
+            for name in suite.targets:
+                entry = self.models[name]
+                if entry.kind == "upcycle" and entry.source in suite.targets:
+                    paired |= {name, entry.source}
+        return paired
+
     def network(self, model: str) -> str:
-        """Return the model whose weights it has, whatever their type and copied to experts or not."""
+        """Return the model whose weights it has, of whatever type, copied to experts or not."""
         lineage = self.lineage(model).items()
         return next(name for name, entry in lineage if entry.kind not in ("quantize", "upcycle"))
 
