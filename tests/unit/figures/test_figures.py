@@ -1,6 +1,7 @@
 """The figures show the analysis's numbers, fit the page, and are reproducible."""
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -223,3 +224,15 @@ def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need()
     assert legend(figure) == [
         f"{name}, {of} (2)" for name in ("published", "synthetic") for of in ("MoE", "dense")
     ]
+
+
+def test_every_colour_of_a_line_is_told_from_white_paper():
+    """WCAG 2 asks for a contrast of 3 of what a figure draws."""
+
+    def luminance(colour):
+        shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [x / 12.92 if x <= 0.04 else ((x + 0.055) / 1.055) ** 2.4 for x in shares]
+        return np.dot(linear, [0.2126, 0.7152, 0.0722])
+
+    colours = [*style._DRAFT_COLOURS, *chain(*(pair[0] for pair in style._FAMILIES.values()))]
+    assert all(1.05 / (luminance(colour) + 0.05) >= 3 for colour in colours)

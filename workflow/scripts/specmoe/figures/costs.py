@@ -108,7 +108,7 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
         rows = shown[column]
         if len(members := rows[rows["dense_label"] == name]):
             _draw_panel(axes, members, looks, column)
-        axes.set_title(short(name))
+        axes.set_title(f"{short(name)} and MoEs of it")
     handles = parts.series_handles(families, looks)
     handles += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
     return parts.with_legend(figure, handles)
@@ -142,7 +142,8 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: 
     parts.whole_numbers(axes)
     if column in ("speedup", "layers"):
         parts.mark_no_change(axes)
-    parts.start_at_zero(axes)
+    if column != "speedup":
+        parts.start_at_zero(axes)
 
 
 def plot_break_even(analysis: Analysis) -> Figure | None:
@@ -153,7 +154,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     settings = analysis.break_even
     looks = target_looks(settings)
     solid = {series: look._replace(line="-") for series, look in looks.items()}
-    beside: Any = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
+    forced = {series: look._replace(marker="s") for series, look in looks.items()}
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         line = members.drop_duplicates("gamma")
@@ -165,17 +166,19 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
         # A suite that forces acceptance has several rates at each γ.
         curves, measured = ["suite", "forced_acceptance"], members.dropna(subset="suite")
-        for (suite, _), of_curve in measured.groupby(curves, sort=False, dropna=False):
-            parts.draw_series(axes, of_curve, "gamma", "acceptance_rate", looks, hollow=True)
-            last = of_curve[["gamma", "acceptance_rate"]].iloc[-1]
-            axes.annotate(str(suite), tuple(last), **beside)
+        for _, of_curve in measured.groupby(curves, sort=False, dropna=False):
+            looked = forced if of_curve["forced_acceptance"].notna().any() else looks
+            parts.draw_series(axes, of_curve, "gamma", "acceptance_rate", looked, hollow=True)
         parts.powers_of_two(axes, settings["gamma"])
         axes.set_ylim(-0.03, 1.06)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
     handles = [parts.handle(_GREY._replace(line="-"), "acceptance at which the speedup is 1")]
-    if settings["suite"].notna().any():
-        handles.append(parts.handle(_GREY, "measured, by suite", hollow=True))
+    measured = settings[settings["suite"].notna()]
+    if measured["forced_acceptance"].isna().any():
+        handles.append(parts.handle(_GREY, "accepted", hollow=True))
+    if measured["forced_acceptance"].notna().any():
+        handles.append(parts.handle(_GREY._replace(marker="s"), "accepted, forced", hollow=True))
     if settings["break_even"].isna().any():
         handles.append(Line2D([], [], label="never pays", **_NEVER))
     groups = settings.groupby("series", sort=False)
@@ -214,5 +217,5 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         axes.plot(here["required_ms"], here["decode_ms"], **small, zorder=2)
         family = {"moe": "MoE", "dense": "dense"}[first["family"]]
         handles.append(parts.handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
-    axes.set(xlabel="time needed, one by one (s)", ylabel="decode time in the row (s)")
+    axes.set(xlabel="time that its rounds need (s)", ylabel="time that its row says (s)")
     return parts.with_legend(figure, handles)

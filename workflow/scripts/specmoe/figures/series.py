@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.views import settings_by_draft, settings_by_protocol
 from specmoe.figures import parts
+from specmoe.figures.speedup_rows import plot_two_levels
 from specmoe.figures.style import Look, looks_of, short, target_looks
 
 # The labels of the columns that panels of a row show.
@@ -83,10 +84,13 @@ def plot_levels(analysis: Analysis) -> Figure | None:
     """Show speedup against the level of what a suite varies, or None if no suite has two levels.
 
     A panel for each suite and target, a line for each draft model and γ. Numbers are on their
-    scale. Returns None with more lines than can be told apart, too: the table has them all.
+    scale. Two levels of one factor have a line for each setting instead. Returns None with more
+    lines than can be told apart, too: the table has them all.
     """
     settings = analysis.levels
     settings = settings[settings.groupby("series")["level"].transform("nunique") > 1]
+    if settings["factor_label"].nunique() == 1 and settings["level"].nunique() == 2:
+        return plot_two_levels(settings)
     if settings["setting"].nunique() > _MOST_LINES:
         return None
     ordered = settings.sort_values(["draft_rank", "gamma"], kind="stable")
@@ -167,4 +171,4 @@ def plot_state(analysis: Analysis) -> Figure | None:
 
 
 def _draft(members: pd.DataFrame) -> str:
-    return f"draft {short(members['draft_label'].iloc[0])}"
+    return short(members["draft_label"].iloc[0])

@@ -65,14 +65,20 @@ def plot_methods(analysis: Analysis) -> Figure | None:
     return _rows(settings, "draft_label", "gamma", "draft_rank", lambda gamma: f"γ = {gamma}")
 
 
+def plot_two_levels(levels: pd.DataFrame) -> Figure | None:
+    """Show the speedups at two levels of what suites vary, a line for each setting."""
+    heading = levels["factor_label"].iloc[0]
+    return _rows(levels, "setting", "level", "draft_rank", lambda level: f"{heading}: {level}")
+
+
 def plot_categories(analysis: Analysis) -> Figure | None:
-    """Show the speedup by category of prompt, or None if no prompt has one.
+    """Show the speedup by category of prompt, or None if none has several prompts.
 
     A line for each category; the marks of the settings stand below each other. Settings that are
     too many for the page or the markers are left out, each target's fastest last.
     """
     settings = analysis.categories
-    if settings.empty:
+    if not (settings["prompts"] > 1).any():
         return None
     drafts, gammas = settings["draft_label"].map(short), settings["gamma"].astype(str)
     settings["setting"] = drafts + ", γ = " + gammas

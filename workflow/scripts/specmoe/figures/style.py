@@ -23,14 +23,14 @@ MAX_HEIGHT_IN = 8.5
 
 LABEL_LENGTH = 34
 
-# The colours and the markers of each family's targets.
+# The colours and the markers of each family's targets; all colours have a contrast of 3 on white.
 _FAMILIES = {
-    "moe": (("#004488", "#5A96CF", "#002B5C", "#8FB8E0"), ("o", "s", "D", "p", "h")),
-    "dense": (("#C4570A", "#EBA13C", "#8A3B00", "#F2C078"), ("^", "v", "<", ">", "X")),
+    "moe": (("#004488", "#5A96CF", "#002B5C", "#6E93B8"), ("o", "s", "D", "p", "h")),
+    "dense": (("#C4570A", "#BE8015", "#8A3B00", "#B58A48"), ("^", "v", "<", ">", "X")),
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d", "8")
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
-_DRAFT_COLOURS = ("#882255", "#44AA99", "#DDCC77", "#6699CC", "#999933")
+_DRAFT_COLOURS = ("#882255", "#2F9484", "#A08D1C", "#5C8FC2", "#8C8C2B")
 
 REFERENCE_COLOUR = "#666666"
 
