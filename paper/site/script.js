@@ -23,7 +23,7 @@ function remember(language) {
 }
 
 function preferred() {
-  const chosen = remembered();
+  const chosen = new URLSearchParams(location.search).get("lang") ?? remembered();
   if (LANGUAGES.includes(chosen)) return chosen;
   return navigator.language.toLowerCase().startsWith("zh") ? "zh-CN" : "en";
 }
@@ -90,4 +90,7 @@ document.addEventListener("DOMContentLoaded", () => {
     remember(page.lang);
   });
   document.querySelectorAll("table").forEach(makeSortable);
+  // On paper nothing unfolds.
+  const folds = [...document.querySelectorAll("details:not([open])")];
+  addEventListener("beforeprint", () => folds.forEach((fold) => (fold.open = true)));
 });

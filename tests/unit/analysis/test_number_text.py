@@ -43,5 +43,5 @@ def test_numbers_read_as_in_print(form, given, text):
 def test_an_interval_wider_than_4_to_1_says_that_repeats_are_too_few_but_for_a_share():
     for low, high in ((0.5, 2.01), (0.0, 315610.74), (0.02, 18.2), (0.9, np.inf), (0.0, np.inf)):
         assert number_text.interval(low, high) == number_text.TOO_FEW
-        assert number_text.measured(1.0, low, high) == "1.00 too few repeats"
+        assert number_text.measured(1.0, low, high) == "1.00 (too few repeats)"
     assert number_text.interval(1.0, 40.0, 0, ratio=False) == "[1, 40]"

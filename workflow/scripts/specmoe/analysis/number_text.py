@@ -112,8 +112,13 @@ def interval(
 def measured(
     value: float | None, low: float | None, high: float | None, digits: int = 2, **how: Any
 ) -> str:
-    """Return a number with its interval, if it has one; `how` is as in `interval`."""
-    return f"{fixed(value, digits)} {interval(low, high, digits, **how)}".rstrip()
+    """Return a number with its interval, if it has one; `how` is as in `interval`.
+
+    Words in the place of an interval are in brackets, so that a sentence can go on behind them.
+    """
+    reach = interval(low, high, digits, **how)
+    reach = f"({reach})" if reach and not reach.startswith("[") else reach
+    return f"{fixed(value, digits)} {reach}".rstrip()
 
 
 def measured_in(row: Mapping[str, Any], name: str, **how: Any) -> str:

@@ -6,7 +6,7 @@ that file has the columns that are added. To label a table again changes nothing
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,9 +157,10 @@ _TYPES |= {"number": _NUMBERS, "count": _NUMBERS}
 
 
 class Declaration(NamedTuple):
-    """A table of the analysis: the types of its columns, and more that `tables.yaml` explains."""
+    """A table of the analysis: its columns' types and meanings, and more of `tables.yaml`."""
 
     columns: dict[str, str]
+    meanings: dict[str, str]
     order: list[str]
     label: Callable[[pd.DataFrame, "Analysis"], pd.DataFrame] | None
 
@@ -183,11 +184,14 @@ def _read_tables() -> dict[str, Declaration]:
     labels, tables = {label.__name__: label for label in _LABELS}, {}
     for name, table in declared["tables"].items():
         parts = [table["columns"], *(groups[group] for group in table.get("groups", []))]
-        said = chain.from_iterable(part.items() for part in parts)
-        columns = {column: about.partition(",")[0] for column, about in said}
-        ends = product(table.get("intervals", []), ("", "_low", "_high"))
-        columns |= {f"{number}{end}": "number" for number, end in ends}
-        tables[name] = Declaration(columns, table.get("order", []), labels.get(table.get("label")))
+        said = dict(chain.from_iterable(part.items() for part in parts))
+        for number, meaning in table.get("intervals", {}).items():
+            ends = {"": meaning, "_low": "the interval's end", "_high": "the other end"}
+            said |= {f"{number}{end}": f"number, {words}" for end, words in ends.items()}
+        columns = {column: about.partition(",")[0] for column, about in said.items()}
+        meanings = {column: about.partition(", ")[2] for column, about in said.items()}
+        order, label = table.get("order", []), labels.get(table.get("label"))
+        tables[name] = Declaration(columns, meanings, order, label)
     return tables
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.decision import Answer
-from specmoe.analysis.number_text import percent
+from specmoe.analysis.number_text import percent, prompts_in_short
 from specmoe.analysis.registry import TABLES, Analysis, Record, in_series, protocols, records
 from specmoe.analysis.state import TOLERANCE
 from specmoe.analysis.summaries import SETTING, Control, by_model, is_idle, is_no_control
@@ -45,7 +45,8 @@ def usual_settings(
 
     `texts`: without suites that compare lengths of prompts; `methods`: of targets that a suite
     measured with several methods, or of the others. Added: best, whether a setting is the fastest
-    of its target and protocol on its prompts; an idle one never is, as in advice.
+    of its target and protocol on its prompts; an idle one never is, as in advice; and sent, the
+    prompts in short.
     """
     settings = analysis.settings[is_no_control(analysis.settings)]
     several = settings.groupby(["suite", "target", *MEASURED_BY])["method"].transform("nunique") > 1
@@ -56,7 +57,8 @@ def usual_settings(
     drafting = settings[~is_idle(settings)]
     peers = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"]
     best = (drafting["speedup"] == peers.transform("max")).reindex(settings.index, fill_value=False)
-    return in_series(settings.assign(best=best))
+    sent = settings["prompt_set"].map(prompts_in_short, "ignore")
+    return in_series(settings.assign(best=best, sent=sent))
 
 
 text_settings = partial(usual_settings, texts=True)
@@ -248,9 +250,9 @@ def experiment_steps(analysis: Analysis) -> pd.DataFrame:
     ms = passes[passes["n_tokens"] == shown["gamma"] + 1].set_index("model")["ms"]
     rows = shown["steps"]
     for row in (shown, *shown["like"]):
-        ends = {f"step_ratio{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
+        product = {f"step_ratio{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
         dense = {"before": row["dense"], "before_label": row["dense_label"], "step": "all"}
-        rows = [*rows, row | dense | ends]
+        rows = [*rows, row | dense | product]
     steps = pd.DataFrame(rows)
     return steps.assign(pass_ratio=(steps["target"].map(ms) / steps["before"].map(ms)).array)
 
@@ -343,7 +345,8 @@ def study_commands(analysis: Analysis) -> dict[str, Any]:
     """Return what the study's commands report: settings by draft length, and failures by engine.
 
     `failing` are the settings in which decodes fail, fastest first, with the ratio of their speedup
-    to that of llama-server for the same models and draft length (inflation; null without one).
+    to that of llama-server for the same models and draft length (inflation; null without one), and
+    `inflated` the ends of these where a decode fails in every run, or ().
     """
     settings, key = analysis.settings, ["target", "draft", "gamma"]
     of_server = settings[settings["protocol"] == Protocol.PAIRED].drop_duplicates(key, keep=False)
@@ -352,7 +355,9 @@ def study_commands(analysis: Analysis) -> dict[str, Any]:
     failing = settings[settings["decode_failures"] > 0].sort_values("speedup", ascending=False)
     beside = failing.merge(of_server[[*key, "speedup"]], "left", key, suffixes=("", "_of_server"))
     inflation = beside["speedup"] / beside["speedup_of_server"]
+    always = inflation[beside["decode_failures"] >= 1].dropna()
     return {
+        "inflated": ends(always) if len(always) else (),
         "lengths": records(medians),
         "failures": settings.groupby("engine")["decode_failures"].sum(),
         "failing": records(beside.assign(inflation=inflation)),

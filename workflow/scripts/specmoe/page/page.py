@@ -112,7 +112,8 @@ def scale(rows: Sequence[Record]) -> tuple[float, list[float]]:
 def write_data(analysis: Analysis, recording: Recording | None, folder: Path) -> None:
     """Write `<table>.csv` and `<table>.parquet` for each of `data_names`, and `trace.json`.
 
-    In the CSV, an apostrophe stands before words that a spreadsheet would take for a formula.
+    `columns.csv` says what their columns are. In the CSV, an apostrophe stands before words that a
+    spreadsheet would take for a formula.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if recording:
@@ -122,6 +123,13 @@ def write_data(analysis: Analysis, recording: Recording | None, folder: Path) ->
         frame.to_parquet(folder / f"{name}.parquet", index=False)
         file = folder / f"{name}.csv"
         frame.map(spreadsheet_text).to_csv(file, index=False, lineterminator="\n")
+    said = (
+        (name, column, kind, TABLES[name].meanings[column])
+        for name in data_names(analysis)
+        for column, kind in TABLES[name].columns.items()
+    )
+    columns = pd.DataFrame(said, columns=["table", "column", "type", "meaning"])
+    columns.to_csv(folder / "columns.csv", index=False, lineterminator="\n")
 
 
 def data_names(analysis: Analysis) -> list[str]:

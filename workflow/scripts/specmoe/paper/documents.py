@@ -128,6 +128,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "break_even": _break_even(analysis),
         "all_copy": all("checkpoint" in of_round for of_round in passes["parts"]),
         "predicted": {row["basis"]: row for row in records(predicted[predicted["suite"] == WHOLE])},
+        "forced_gains": _gains_if_forced(analysis.levels),
+        "inflated": views.study_commands(analysis)["inflated"],
         "forced": [
             {"acceptance": ends(100 * at["acceptance_rate"]), "speedup": ends(at["speedup"])}
             for _, at in forced.groupby("forced_acceptance")
@@ -151,6 +153,15 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "verdicts_flagged": Counter(judged.loc[judged["flagged"] > 0, "verdict"]),
         "verdicts_by_luck": (judged["comparisons"] > 0).sum() * (1 - campaign["confidence"]) / 2,
     }
+
+
+def _gains_if_forced(levels: pd.DataFrame) -> dict[str, Any]:
+    """Return what is above one by its whole interval where acceptance is forced, or {}."""
+    gains = levels[(levels["factor"] == "forced_acceptance") & (levels["speedup_low"] > 1)]
+    if gains.empty:
+        return {}
+    drafts = gains["draft_label"].unique().tolist()
+    return {"settings": len(gains), "drafts": drafts, "speedups": ends(gains["speedup"])}
 
 
 def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, tuple[float, float]]:
