@@ -419,6 +419,21 @@ def pairs_of(runs: pd.DataFrame) -> pd.DataFrame:
     return compare_pairs(with_speedups(runs), DENSE_OF, STEPS, Statistics())
 
 
+def with_experiment(*, wide: bool = False) -> Analysis:
+    """Return a dense model, an MoE of one expert and one of several, at two γ.
+
+    `wide`: with intervals that say nothing.
+    """
+    pairs = pairs_of(runs_of_pair({DENSE: 1.0, SINGLE: 0.8, MOE: 0.4}, gammas=(2, 4)))
+    ends = {"_low": 0.01, "_high": 100.0} if wide else {}
+    pairs = pairs.assign(
+        **{name: end for name in pairs for ending, end in ends.items() if name.endswith(ending)}
+    )
+    single = pd.DataFrame([{"model": SINGLE, "label": "MoE of one", "experts": 1}])
+    models = pd.concat([full().models, single], ignore_index=True)
+    return replace(full(), upcycled_pairs=pairs, models=models)
+
+
 def times_of_pair(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:
     """Return passes timed by themselves, by model and width, in ms; repeats scale them."""
     return pd.DataFrame(

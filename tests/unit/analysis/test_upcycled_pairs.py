@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from specmoe.analysis.templates import text_of_experiment
 from specmoe.analysis.upcycled_pairs import compare_passes, steps_to
 from specmoe.analysis.views import experiment
 from specmoe.config.models import UpcycleModel
@@ -68,16 +69,8 @@ def test_a_step_is_the_ratio_of_speedups_to_the_model_before_where_both_were_mea
     assert np.isnan(alone["step_ratio"])
 
 
-def with_experiment():
-    """Return an analysis of a dense model, an MoE of one expert and one of several, at two γ."""
-    runs = runs_of_pair({DENSE: 1.0, SINGLE: 0.8, MOE: 0.4}, gammas=(2, 4))
-    single = pd.DataFrame([{"model": SINGLE, "experts": 1}])
-    models = pd.concat([made.full().models, single], ignore_index=True)
-    return replace(made.full(), upcycled_pairs=pairs_of(runs), models=models)
-
-
 def test_the_experiment_is_told_step_by_step_at_the_longest_drafts():
-    found = experiment(with_experiment())
+    found = experiment(made.with_experiment())
     assert (found["target"], found["gamma"], found["same_tokens"]) == (MOE, 4, 1)
     assert [(row["target"], row["step"]) for row in found["steps"]] == [
         (SINGLE, "kernel"),
@@ -86,6 +79,10 @@ def test_the_experiment_is_told_step_by_step_at_the_longest_drafts():
     assert [row["step_ratio"] for row in found["steps"]] == pytest.approx([0.8, 0.5])
     assert (found["dense_speedup"], found["speedup"]) == pytest.approx((1.0, 0.4))
     assert not experiment(made.with_upcycled_pairs())  # nothing between them was measured
+    text = text_of_experiment(made.with_experiment())
+    assert "brings by 0.40 [0.40, 0.40]: by 0.80 [0.80, 0.80] for the kernel that" in text
+    assert "times 0.50 [0.50, 0.50] for a file of 256 experts and for reading several" in text
+    assert text_of_experiment(made.with_upcycled_pairs()) == ""
 
 
 def test_several_draft_lengths_also_have_a_row_together():

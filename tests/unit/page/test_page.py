@@ -65,6 +65,14 @@ def recording(**more):
     return made.model_copy(update=more)
 
 
+def test_a_number_without_an_interval_leaves_no_hole_in_a_sentence():
+    text = page_of(made.with_experiment(wide=True))
+    said = re.findall(r"<p>.*?</p>", text, re.DOTALL)
+    for words in ("too few repeats", "遍数太少，说不准"):
+        assert any(f"({words})" in passage for passage in said)
+        assert not any(re.search(f"[^(]{words}", passage) for passage in said)
+
+
 PICTURE = {"address": "data:,wide", "width": 63, "height": 40}
 
 

@@ -96,6 +96,12 @@ def test_a_template_escapes_and_refuses_unknown_names(tmp_path):
         template.render()
 
 
+def test_a_number_without_an_interval_leaves_no_hole_in_a_sentence():
+    main = documents(made.with_experiment(wide=True))[0]
+    assert "multiplies the speedup that a draft model brings by 0.40 (too few repeats): by" in main
+    assert not re.search(r"[^(]too few repeats", main)
+
+
 def test_the_study_is_out_of_the_paper_of_ones_own_models():
     for text in documents(of_campaign(full(), is_study=False)):
         assert not re.search(r"\\section\{[^}]*(?:study|claims|as published)", text)

@@ -39,8 +39,10 @@ def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
     catalogs = [read_mapping(root / f"config/{catalog}.yaml") for catalog in CATALOGS]
     words = _words_of(given)
     rest = {key: value for key, value in given.items() if key not in words}
+    # They are given on the command line, and more of them than a file says go on with its campaign.
+    minutes = {"measurement": {key: words[key] for key in ("minutes",) if key in words}}
     merged: dict[str, Any] = {}
-    for above in (*catalogs, _spelled_out(words, root, rest), rest):
+    for above in (*catalogs, _spelled_out(words, root, rest), rest, minutes):
         update_config(merged, above)
     return merged
 
@@ -71,7 +73,7 @@ def _spelled_out(
     campaign with folders of its own; more minutes go on with one.
     """
     if not words.keys() - {"minutes"}:
-        return {"measurement": words} if words else {}
+        return {}
     if "campaign" in rest:
         raise ConfigError(
             "config: campaign: `target` and the words beside it stand for a campaign already; leave"
@@ -89,8 +91,6 @@ def _spelled_out(
     if given.prompts:
         sent = {"kind": "file", "file": files["prompts"], "template": "chat", "stop": "eos"}
         example["workloads"], suite["workloads"] = {"own": sent}, ["own"]
-    if given.minutes:
-        example["measurement"]["minutes"] = given.minutes
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(given.target).stem).strip("._-")
     name = f"{stem[:80] or 'model'}-{digest_of(files)[:8]}"
     campaign |= {"name": name, "models": name}
