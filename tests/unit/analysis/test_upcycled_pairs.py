@@ -80,8 +80,8 @@ def test_the_experiment_is_told_step_by_step_at_the_longest_drafts():
     assert (found["dense_speedup"], found["speedup"]) == pytest.approx((1.0, 0.4))
     assert not experiment(made.with_upcycled_pairs())  # nothing between them was measured
     text = text_of_experiment(made.with_experiment())
-    assert "brings by 0.40 [0.40, 0.40]: by 0.80 [0.80, 0.80] for the kernel that" in text
-    assert "times 0.50 [0.50, 0.50] for a file of 256 experts and for reading several" in text
+    assert "is 0.40 [0.40, 0.40] times the dense model's: 0.80 [0.80, 0.80] for the kernel" in text
+    assert "× 0.50 [0.50, 0.50] for 256 experts in the file and for passes that read" in text
     assert text_of_experiment(made.with_upcycled_pairs()) == ""
 
 
