@@ -102,7 +102,7 @@ WOBBLE = np.array([0.99, 1, 1.01])
 
 
 SURE = "the interval of the best setting is above 1 for other prompts too"
-NEITHER = "for another session, no interval is above 1, nor all below"
+NEITHER = "another session may differ by more than any setting gains or loses"
 # The rates of each repeat by γ, the answer with its γ, and how its reason begins.
 KNOWN = {
     "a draft that is free and always right": (

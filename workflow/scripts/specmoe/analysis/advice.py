@@ -366,7 +366,7 @@ _REASONS = {
     Answer.LOOPING: "the text loops, so nothing is known of text that does not",
     Answer.OFF: "the interval of every setting by itself is below 1 on these prompts",
     Answer.LITTLE: "no setting gains a tenth, even in another session",
-    Answer.UNDECIDED: "for another session, no interval is above 1, nor all below",
+    Answer.UNDECIDED: "another session may differ by more than any setting gains or loses",
 }
 
 

@@ -36,7 +36,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         beside=views.beside_others(analysis),
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
-        without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
+        without=[*advice.loc[~advice["target"].isin(advised["target"]), "label"]],
         settings={name: records(rows) for name, rows in settings.groupby("target")},
         other_prompt_sets=views.settings_on_other_prompts(analysis),
         states=views.clear_states(analysis),
