@@ -431,7 +431,13 @@ def with_experiment(*, wide: bool = False) -> Analysis:
     )
     single = pd.DataFrame([{"model": SINGLE, "label": "MoE of one", "experts": 1}])
     models = pd.concat([full().models, single], ignore_index=True)
-    return replace(full(), upcycled_pairs=pairs, models=models)
+    alone = {DENSE: (1.0, 0.9), MOE: (0.4, 0.3)}
+    setting = full().settings.iloc[[0]].assign(suite="S", draft=DRAFT, gamma=4)
+    settings = pd.concat(
+        setting.assign(target=name, speedup=speedup, end_to_end=end_to_end)
+        for name, (speedup, end_to_end) in alone.items()
+    )
+    return replace(full(), upcycled_pairs=pairs, models=models, settings=settings)
 
 
 def times_of_pair(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from specmoe.analysis.registry import Analysis
+from specmoe.analysis.templates import text_of_experiment
 from specmoe.analysis.views import study_commands
 from specmoe.audit.report import audit
 from specmoe.campaign.gate import load_campaign
@@ -95,11 +96,11 @@ def entries(root):
 
 
 @pytest.fixture(scope="module")
-def table(root, module_folder):
-    """Read a table of the analysis of a shipped campaign."""
+def analysed(root, module_folder):
+    """Return the analysis of a shipped campaign."""
 
     @cache
-    def analysed(name):
+    def of_campaign(name):
         """As the rules do it, in this process."""
         overlay = read_mapping(root / f"resources/campaigns/{name}/campaign.yaml")
         campaign = load_campaign(merge_catalogs(root, overlay), root, module_folder)
@@ -107,7 +108,19 @@ def table(root, module_folder):
         analyse(campaign)
         return Analysis.read(campaign.places.folder / "analysis")
 
+    return of_campaign
+
+
+@pytest.fixture(scope="module")
+def table(analysed):
+    """Read a table of the analysis of a shipped campaign."""
     return lambda campaign, name: getattr(analysed(campaign), name)
+
+
+def test_readme_and_artefact_appendix_say_of_experts_what_paper_and_page_say(analysed, root):
+    for document in ("README.md", "ARTIFACT.md"):
+        words = " ".join((root / document).read_text().split())
+        assert text_of_experiment(analysed("demo")) in words
 
 
 def test_every_number_of_a_document_comes_from_somewhere(entries, table, root):

@@ -452,7 +452,7 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     near = shown(campaign(setting(4, [50, 52, 54]), setting(8, [29, 30, 31])), config)
     lines = printed(near).splitlines()
     heads, answer, _, more, command = lines[lines.index("") + 1 :][:5]
-    assert heads.startswith("target  answer     best setting       prompts  speedup")
+    assert heads.startswith("target  answer     best drafting      prompts  speedup")
     assert answer.startswith("MoE Q4  undecided  Draft 0.8B, γ = 4  2        1.04 [0.")
     assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if speedups vary as before:", more)
     assert command.startswith("  snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config")

@@ -21,8 +21,8 @@ def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_
     text = lines(1, FAST | PREDICTED, SLOW, answer="undecided")
     assert text[1] == "After 1 repeat, which is provisional:"
     assert text[3].split() == ["target", "setting", "predicted", "speedup", "verdict"]
-    assert text[4] == "A 9B    a 0.8B, γ = 4  0.40 [0.30, 0.50]  1.50 [1.34, 1.68]     contender"
-    assert text[5].endswith("0.50 too few prompts  beaten")
+    assert text[4] == "A 9B    a 0.8B, γ = 4  0.40 [0.30, 0.50]  1.50 [1.34, 1.68]       contender"
+    assert text[5].endswith("0.50 (too few prompts)  beaten")
     best = "at best a 0.8B, γ = 4, 1.50 [1.34, 1.68]"
     assert text[-2] == f"A 9B: so far undecided, {best}; next: 1 setting in repeat 2"
     off = "Predictions were 73 % too low on average; 0 of 1 measured speedup inside"

@@ -1,7 +1,6 @@
 """Speedups of an upcycled MoE next to its dense counterpart, as simulated."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd

@@ -123,9 +123,12 @@ def test_the_page_loads_nothing_and_links_only_to_its_data():
     assert sum(tag == "script" for tag, _ in page.elements) == 1
     assert all(address.startswith("data:") for address in page.attributes("src"))
     links = {link for link in page.attributes("href") if not link.startswith(("#", "data/"))}
-    assert links == {"data:,"}
+    assert links == {"data:,", "?lang=zh-CN"}
     names = {link for link in page.attributes("href") if link.startswith("data/")}
-    assert names == {*(f"data/{name}.csv" for name in data_names(full())), "data/trace.json"}
+    assert names == {
+        *(f"data/{name}.csv" for name in ("columns", *data_names(full()))),
+        "data/trace.json",
+    }
 
 
 def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
@@ -229,8 +232,11 @@ def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
     write_data(analysis, recording(), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         *(f"{name}.{end}" for name in data_names(analysis) for end in ("csv", "parquet")),
+        "columns.csv",
         "trace.json",
     }
+    said = pd.read_csv(tmp_path / "columns.csv").set_index(["table", "column"])
+    assert said.loc[("models", "experts"), ["type", "meaning"]].tolist() == ["count", "of a layer"]
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "models.parquet"), analysis.models)
     read = pd.read_csv(tmp_path / "models.csv").set_index("model").loc["moe_q4"]
     assert read["label"] == '\'=HYPERLINK("x"),\n</script>'

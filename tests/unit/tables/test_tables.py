@@ -50,7 +50,7 @@ def test_a_column_without_values_is_excluded_if_it_is_optional():
 def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
     row = tables_of(full())["models"].rows[0]
     assert (row[2].text, row[2].key) == ("3.0\N{NARROW NO-BREAK SPACE}B", 3e9)
-    speedup = tables_of(full())["speculation"].rows[0][3]
+    speedup = tables_of(full())["speculation"].rows[0][4]
     assert speedup.whole == "1.20 [1.20, 1.20]"
     assert speedup.key == pytest.approx(1.2)
 

@@ -22,8 +22,8 @@ from specmoe.models.info import Size
 
 _SHARED = [*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"]
 _SHARED += ["prompt", "repeat", "iteration"]
-_COUNTED = ("drafted", "accepted", "speedup", "end_to_end", "tokens")
-_RATIOS = ("speedup", "dense_speedup", "ratio", "end_to_end", "dense_end_to_end")
+_COUNTED = ("drafted", "accepted", "speedup", "tokens")
+_RATIOS = ("speedup", "dense_speedup", "ratio")
 _PASS_RATIOS = ("ms", "of_single", "of_token", "ratio", "bound_share")
 
 

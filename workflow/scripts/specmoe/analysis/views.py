@@ -7,6 +7,7 @@ says what these are to each other.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -206,10 +207,10 @@ def experiment(analysis: Analysis) -> Record:
     """Return what being an MoE does to drafting, step by step from its dense counterpart, or {}.
 
     It is the row of `upcycled_pairs` of the MoE with most experts at its longest drafts, where a
-    model between the two was measured. Added: steps (the rows from the dense model to it), like
-    (those of MoEs of other dense models at the same setting), draft_type, drafts_itself (whether
-    the draft model is the dense one in that type), and same_tokens of the step at which fewest
-    texts are equal.
+    model between the two was measured, with the speedups of all runs (`_with_speedups`). Added:
+    steps (the rows from the dense model to it), like (those of MoEs of other dense models at the
+    same setting), draft_type, drafts_itself (whether the draft model is the dense one in that
+    type), and same_tokens of the step at which fewest texts are equal.
     """
     pairs = analysis.upcycled_pairs
     pairs = pairs[pairs["gamma"].notna() & pairs["forced_acceptance"].isna() & by_model(pairs)]
@@ -220,7 +221,7 @@ def experiment(analysis: Analysis) -> Record:
     if routed.empty:
         return {}
     chosen = records(routed.sort_values(["experts", "gamma"]))[-1]
-    setting = ["protocol", "engine", "draft", "gamma"]
+    setting = [*MEASURED_BY, "draft", "gamma"]
     alike = pairs[(pairs[setting] == [chosen[key] for key in setting]).all(axis=1)]
     of_suite = {row["target"]: row for row in records(alike[alike["suite"] == chosen["suite"]])}
     steps = [chosen]
@@ -229,13 +230,29 @@ def experiment(analysis: Analysis) -> Record:
     others = alike[(alike["dense"] != chosen["dense"]) & alike["step"].str.endswith(STEPS[-1])]
     same = min(step["same_tokens"] for step in steps)
     draft = models.loc[chosen["draft_model"]]
-    return chosen | {
+    return _with_speedups(chosen, analysis) | {
         "steps": steps,
-        "like": records(others),
+        "like": [_with_speedups(row, analysis) for row in records(others)],
         "draft_type": draft["type"],
         "drafts_itself": draft["network"] == models.at[chosen["dense"], "network"],
         "same_tokens": same,
     }
+
+
+def _with_speedups(pair: Record, analysis: Analysis) -> Record:
+    """Return a row of `upcycled_pairs` with the speedups that `settings` has of its models.
+
+    Those of the row are at the runs that both models have.
+    """
+    settings = analysis.settings
+    setting = [*MEASURED_BY, "suite", "draft", "gamma"]
+    of_pair = settings[(settings[setting] == [pair[key] for key in setting]).all(axis=1)]
+    speedups = {}
+    for role, model in (("", "target"), ("dense_", "dense")):
+        [row] = records(of_pair[of_pair["target"] == pair[model]])
+        for name, end in product(("speedup", "end_to_end"), ("", "_low", "_high")):
+            speedups[f"{role}{name}{end}"] = row[f"{name}{end}"]
+    return pair | speedups
 
 
 def experiment_steps(analysis: Analysis) -> pd.DataFrame:
@@ -250,9 +267,9 @@ def experiment_steps(analysis: Analysis) -> pd.DataFrame:
     ms = passes[passes["n_tokens"] == shown["gamma"] + 1].set_index("model")["ms"]
     rows = shown["steps"]
     for row in (shown, *shown["like"]):
-        product = {f"step_ratio{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
+        whole = {f"step_ratio{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
         dense = {"before": row["dense"], "before_label": row["dense_label"], "step": "all"}
-        rows = [*rows, row | dense | product]
+        rows = [*rows, row | dense | whole]
     steps = pd.DataFrame(rows)
     return steps.assign(pass_ratio=(steps["target"].map(ms) / steps["before"].map(ms)).array)
 

@@ -90,9 +90,10 @@ def plot_experts(analysis: Analysis) -> Figure | None:
 def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     """Show passes, experts and speedups of MoEs beside those of their dense counterparts.
 
-    A row for each dense model. Left the time of a pass and in the middle the distinct experts it
-    visits against its tokens, hollow if routing is even; right the speedup against γ, of the draft
-    model with most. What was not measured of any is left out; None without all.
+    A row for each dense model, that of most MoEs first. Left the time of a pass and in the middle
+    the distinct experts it visits against its tokens, hollow if routing is even; right the speedup
+    against γ, of the draft model with most. What was not measured of any is left out; None without
+    all.
     """
     passes = analysis.pass_times.assign(series=analysis.pass_times["model"])
     passes = passes[passes["dense"].notna()]
@@ -102,13 +103,13 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     if not shown:
         return None
     families = pd.concat(shown.values()).drop_duplicates("series")
-    looks, names = target_looks(families), families["dense_label"].unique()
+    looks, names = target_looks(families), families["dense_label"].value_counts().index
     figure, panels = parts.make_panels(len(names) * len(shown), len(shown), share=False)
     for axes, (name, column) in zip(panels, product(names, shown), strict=True):
         rows = shown[column]
         if len(members := rows[rows["dense_label"] == name]):
             _draw_panel(axes, members, looks, column)
-        axes.set_title(f"{short(name)} and MoEs of it")
+        axes.set_title(f"{short(name)} and MoEs")
     handles = parts.series_handles(families, looks)
     handles += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
     return parts.with_legend(figure, handles)
@@ -127,7 +128,7 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
         family="dense",
     )
     routed = settings.assign(series=settings["target"], label=settings["target_label"])
-    return pd.concat([dense, routed])
+    return pd.concat([dense, routed]).sort_values("gamma", kind="stable")
 
 
 def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: str) -> None:
@@ -135,9 +136,11 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: 
     x, label = ("layer", "layer") if column == "layers" else ("n_tokens", N_TOKENS_LABEL)
     if column == "speedup":
         x, label = "gamma", f"γ of {short(rows['draft_label'].iloc[0])}"
+        axes.set_xlim(0, rows["gamma"].max() + 1)
     parts.draw_series(axes, rows, x, column, looks)
     if column == "experts":
-        parts.draw_series(axes, rows, x, "experts_even", looks, hollow=True)
+        even = rows.drop_duplicates([x, "experts_even"])  # the same for as many experts
+        parts.draw_series(axes, even, x, "experts_even", looks, hollow=True)
     axes.set(xlabel=label, ylabel=_LABELS[column])
     parts.whole_numbers(axes)
     if column in ("speedup", "layers"):

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.views import settings_by_draft, settings_by_protocol
 from specmoe.figures import parts
-from specmoe.figures.speedup_rows import plot_two_levels
+from specmoe.figures.speedup_rows import rows_of_levels
 from specmoe.figures.style import Look, looks_of, short, target_looks
 
 # The labels of the columns that panels of a row show.
@@ -28,6 +28,7 @@ _LINE = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="the line throug
 _LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
 
 _MOST_LINES = 24
+_MOST_BETWEEN_TWO = 6  # lines between two levels, that can be told apart
 _LOGARITHMIC = 16  # largest level over the smallest
 
 
@@ -84,13 +85,14 @@ def plot_levels(analysis: Analysis) -> Figure | None:
     """Show speedup against the level of what a suite varies, or None if no suite has two levels.
 
     A panel for each suite and target, a line for each draft model and γ. Numbers are on their
-    scale. Two levels of one factor have a line for each setting instead. Returns None with more
+    scale. Many settings at two levels have a line each instead. Returns None with more
     lines than can be told apart, too: the table has them all.
     """
     settings = analysis.levels
     settings = settings[settings.groupby("series")["level"].transform("nunique") > 1]
-    if settings["factor_label"].nunique() == 1 and settings["level"].nunique() == 2:
-        return plot_two_levels(settings)
+    levels = settings[["factor_label", "level"]].drop_duplicates()
+    if len(levels) == 2 and settings["setting"].nunique() > _MOST_BETWEEN_TWO:
+        return rows_of_levels(settings)
     if settings["setting"].nunique() > _MOST_LINES:
         return None
     ordered = settings.sort_values(["draft_rank", "gamma"], kind="stable")

@@ -65,7 +65,7 @@ def plot_methods(analysis: Analysis) -> Figure | None:
     return _rows(settings, "draft_label", "gamma", "draft_rank", lambda gamma: f"γ = {gamma}")
 
 
-def plot_two_levels(levels: pd.DataFrame) -> Figure | None:
+def rows_of_levels(levels: pd.DataFrame) -> Figure | None:
     """Show the speedups at two levels of what suites vary, a line for each setting."""
     heading = levels["factor_label"].iloc[0]
     return _rows(levels, "setting", "level", "draft_rank", lambda level: f"{heading}: {level}")
