@@ -70,7 +70,7 @@ def write_dense(
     return path
 
 
-def write_moe(source: Path, out: Path, **keys: int) -> Path:
+def write_moe(source: Path, out: Path, **keys: int | str) -> Path:
     """Write the MoE of a dense model's copies; `keys` are those of its entry."""
     entry = {"kind": "upcycle", "source": "dense", "experts": 4} | keys
     upcycle(source, UpcycleModel.model_validate(entry), out)

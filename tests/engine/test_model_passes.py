@@ -15,6 +15,7 @@ from specmoe.models.info import Size
 from specmoe.models.synthetic import write_model
 
 from ..blocks import alone
+from ..dense_model import write_dense, write_moe
 from ..recipes import SMALL, varied
 
 # Full attention in all layers, and a dense FFN in the first one alone.
@@ -89,6 +90,13 @@ def test_passes_are_those_of_a_server_with_these_flags(measured, even):
     words = (*flags.split(), "mimo2.expert_used_count=int:2")
     record = measured(even, replace(PASSES, engine_args=words))
     assert record["timings"]["all", 1]["experts"] == 2
+
+
+def test_a_constant_router_visits_one_expert_whatever_the_tokens_of_a_pass(measured, tmp_path):
+    dense = write_dense(tmp_path / "dense.gguf")
+    moe = write_moe(dense, tmp_path / "moe.gguf", router="constant")
+    timings = measured(moe, PASSES)["timings"]
+    assert {timings["all", n_tokens]["experts"] for n_tokens in WIDTHS} == {1}
 
 
 def test_why_the_program_fails_is_at_the_end_of_its_log(measured, family, tmp_path):

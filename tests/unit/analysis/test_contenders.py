@@ -75,6 +75,8 @@ def test_with_few_minutes_the_most_promising_settings_are_tried(minutes, expecte
     found = rows_of({"predicted": 1.5}, {"predicted": 0.7}, {}, prompts=8)
     afford(dict(enumerate(found)), 60 * minutes, {"t": 1.0})
     assert verdicts(found) == expected
+    afford(dict(enumerate(found)), 60 * minutes, {"t": 1.0}, paired=["t"])
+    assert verdicts(found) == ["CONTENDER"] * 3  # what is compared with another model
 
 
 def staged(study, root, *waiting, predicted=None, **rates):

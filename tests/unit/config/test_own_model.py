@@ -32,8 +32,9 @@ def test_words_are_the_campaign_of_the_example_with_these_files():
     beside = loaded(target=target, measurement={"n_predict": 9})
     assert beside.measurement.n_predict == 9
     # More minutes than a file says are given where it is named.
-    campaign = read_mapping(ROOT / "config/demo.yaml")
-    assert loaded(**campaign, minutes=30).measurement.minutes == 30
+    demo = loaded(**read_mapping(ROOT / "config/demo.yaml"), minutes=30)
+    assert demo.measurement.minutes == 30
+    assert len(demo.paired_targets) == 6 and not own.paired_targets  # all of the demo
 
 
 def test_prompts_of_ones_own_are_where_snakemake_is_called(tmp_path, monkeypatch):

@@ -68,6 +68,8 @@ def test_a_router_depends_on_the_layer_alone_and_on_no_machine(dense, tmp_path):
     digest = hashlib.sha256(third.astype("<f4").tobytes()).hexdigest()
     assert digest.startswith("0acd39f1")
     assert not (first == second).any()
+    constant = tensors_of(write_moe(dense, tmp_path / "constant.gguf", router="constant"))
+    assert not constant["blk.2.ffn_gate_inp.weight"].data.any()  # equal logits
 
 
 WEIGHTS = weights_of("llama")
