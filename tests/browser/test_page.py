@@ -48,12 +48,12 @@ def test_the_page_has_no_serious_fault_of_access_and_requests_nothing(
 def test_the_switch_changes_the_language_and_the_page_remembers(visit, demo_page):
     page = visit(demo_page).page
     switch = page.get_by_role("button", name="中文")
-    assert page.get_by_role("heading", level=1).inner_text().startswith("Drafting makes SmolLM2")
+    assert page.get_by_role("heading", level=1).inner_text().startswith("With 8 experts")
     switch.click()
     assert language(page) == "zh-CN"
-    assert page.get_by_role("heading", level=1).inner_text().startswith("用草稿后")
-    assert page.title().startswith("用草稿后")
-    assert page.locator("#figure-speedup_by_gamma img").get_attribute("alt").startswith("折线图")
+    assert page.get_by_role("heading", level=1).inner_text().startswith("有 8 个专家")
+    assert page.title().startswith("有 8 个专家")
+    assert page.locator("#figure-upcycled_pairs img").get_attribute("alt").startswith("折线图")
     page.reload()
     assert language(page) == "zh-CN"
     page.get_by_role("button", name="English").press("Enter")
@@ -86,19 +86,19 @@ def test_the_page_is_read_in_three_minutes(visit, demo_page):
 
 def test_a_table_is_sorted_by_numbers_and_goes_back(visit, demo_page):
     page = unfolded(visit(demo_page).page)
-    head = page.locator("#table-speculation thead th").nth(3)
+    head = page.locator("#table-speculation thead th").nth(4)
     assert head.inner_text().startswith("Speedup")
-    rendered = column(page, "speculation", 3)
+    rendered = column(page, "speculation", 4)
     values = sorted((float(text.split()[0]) for text in rendered), reverse=True)
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
-    assert [float(text.split()[0]) for text in column(page, "speculation", 3)] == values[::-1]
+    assert [float(text.split()[0]) for text in column(page, "speculation", 4)] == values[::-1]
     head.get_by_role("button").press("Enter")
     assert head.get_attribute("aria-sort") == "descending"
-    assert [float(text.split()[0]) for text in column(page, "speculation", 3)] == values
+    assert [float(text.split()[0]) for text in column(page, "speculation", 4)] == values
     head.get_by_role("button").press("Space")
     assert head.get_attribute("aria-sort") == "none"
-    assert column(page, "speculation", 3) == rendered
+    assert column(page, "speculation", 4) == rendered
     # Words are sorted too, and dashes come last.
     heads = page.locator("#table-models thead th")
     heads.nth(0).get_by_role("button").click()
@@ -113,7 +113,7 @@ def test_a_table_is_sorted_by_numbers_and_goes_back(visit, demo_page):
 
 @pytest.mark.parametrize("size", WIDTHS)
 def test_the_letters_of_a_figure_are_as_large_on_a_phone_as_on_a_desk(visit, demo_page, size):
-    image = visit(demo_page, size).page.locator("#figure-speedup_by_gamma img")
+    image = visit(demo_page, size).page.locator("#figure-upcycled_pairs img")
     assert image.bounding_box()["width"] > 0.9 * 756
 
 

@@ -63,7 +63,7 @@ def test_the_published_study_is_analysed_and_shares_an_axis_with_a_shipped_campa
     snakemake("results/demo/analysis", *compared, folder=tmp_path)
     folder = tmp_path / "results/demo/analysis"
     times = pd.read_parquet(folder / "required_time.parquet")
-    assert times["campaign"].value_counts().to_dict() == {"demo": 210, "atomgradient": 234}
+    assert times["campaign"].value_counts().to_dict() == {"demo": 468, "atomgradient": 234}
     comparison = pd.read_parquet(folder / "comparison.parquet")
     assert comparison["recomputed"].notna().all()
     assert comparison["measured"].notna().any()
