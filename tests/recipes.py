@@ -10,11 +10,20 @@ from specmoe.config.base import resource
 from specmoe.config.models import Recipe
 from specmoe.models.gguf_file import read_header, write_gguf, writer_of
 from specmoe.models.info import ModelInfo
+from specmoe.models.synthetic import write_model
 
 
 def varied(recipe: Recipe, **changes: object) -> Recipe:
     """Return a recipe that differs in some keys."""
     return Recipe.model_validate(recipe.model_dump() | changes)
+
+
+def write_models(folder: Path, **recipes: Recipe) -> dict[str, Path]:
+    """Write synthetic models into a folder, and return their files by name."""
+    files = {name: folder / f"{name}.gguf" for name in recipes}
+    for name, file in files.items():
+        write_model(file, recipes[name])
+    return files
 
 
 def made_info(**facts: object) -> ModelInfo:

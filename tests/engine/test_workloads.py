@@ -8,10 +8,9 @@ import pytest
 from specmoe.config.block import Stop
 from specmoe.measure.divergence import find_divergences
 from specmoe.models.chats import compiled, written
-from specmoe.models.synthetic import write_model
 
 from ..blocks import chatting, measured, rows
-from ..recipes import SMALL, varied
+from ..recipes import SMALL, varied, write_models
 
 CHAT = varied(SMALL, chat=True)
 TURNS = [
@@ -28,9 +27,7 @@ QUESTIONS = [
 @pytest.fixture(scope="module")
 def models(module_folder) -> dict[str, Path]:
     """A draft model and a target that end their texts, of which the target has a chat template."""
-    write_model(module_folder / "target.gguf", varied(CHAT, layers=8))
-    write_model(module_folder / "draft.gguf", CHAT)
-    return {name: module_folder / f"{name}.gguf" for name in ("target", "draft")}
+    return write_models(module_folder, target=varied(CHAT, layers=8), draft=CHAT)
 
 
 @pytest.fixture

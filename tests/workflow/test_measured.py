@@ -13,12 +13,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from specmoe.models.synthetic import write_model
 from specmoe.runs.schema import read_runs
 
 from ..dense_model import write_dense
 from ..hub_standin import StandIn, environment
-from ..recipes import DENSE, varied
+from ..recipes import DENSE, varied, write_models
 from ..small_campaign import run_campaign, tiny_campaign
 from ..splitting import split_model
 from ..wheels import MEMBER, from_folder, write_wheel
@@ -43,8 +42,8 @@ def measured(snakemake, engine_bin, model_passes, module_folder):
     config["model_sets"]["tiny"], config["campaign"]["suites"] = models, list(GIVEN["suites"])
     for name, suite in GIVEN["suites"].items():
         config["suites"][name] = {"title": name, "prompts": ["code"]} | suite
-    write_model(module_folder / "split.gguf", varied(DENSE, dtype="BF16"))
-    parts = split_model(module_folder / "split.gguf", module_folder / "parts", "split", len(PARTS))
+    [split] = write_models(module_folder, split=varied(DENSE, dtype="BF16")).values()
+    parts = split_model(split, module_folder / "parts", "split", len(PARTS))
 
     with StandIn(module_folder / "repositories") as hub:
         for part in parts:

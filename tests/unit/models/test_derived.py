@@ -20,7 +20,7 @@ from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 
 from ...dense_model import FFN, LAYERS, weights_of, write_dense, write_moe
-from ...recipes import TINY, varied
+from ...recipes import TINY, varied, write_models
 from ...splitting import finish, split_model
 
 
@@ -107,8 +107,7 @@ FULL = varied(TINY, layers=4, attention="full", core=0, mtp_blocks=1)
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    write_model(tmp_path / "model.gguf", MOE)
-    return tmp_path / "model.gguf"
+    return write_models(tmp_path, model=MOE)["model"]
 
 
 # With full attention, the metadata has a value for each block.
@@ -117,11 +116,10 @@ def model(tmp_path: Path) -> Path:
     [*((varied(MOE, dtype=dtype), 4) for dtype in ("F16", "BF16", "Q8_0")), (FULL, 2)],
 )
 def test_a_cut_is_the_model_that_its_first_layers_are(tmp_path, recipe, layers):
-    source, cut, small = (tmp_path / f"{name}.gguf" for name in ("source", "cut", "small"))
-    write_model(source, recipe)
-    truncate(source, layers, cut)
-    write_model(small, varied(recipe, layers=layers, mtp_blocks=0))
-    assert cut.read_bytes() == small.read_bytes()
+    small = varied(recipe, layers=layers, mtp_blocks=0)
+    models, cut = write_models(tmp_path, source=recipe, small=small), tmp_path / "cut.gguf"
+    truncate(models["source"], layers, cut)
+    assert cut.read_bytes() == models["small"].read_bytes()
 
 
 def test_the_parts_of_a_split_model_become_one_file_with_all_other_metadata(tmp_path, model):
@@ -187,8 +185,7 @@ def test_the_file_is_what_the_tool_wrote_and_its_info_names_the_vocabulary(tmp_p
     (tmp_path / "bin").mkdir()
     install_tool(tmp_path / "bin", WRITES)
     engine.write_text("{}")
-    write_model(tmp_path / "model.gguf", TINY)
-    tokenizer = read_info(tmp_path / "model.gguf")
+    tokenizer = read_info(write_models(tmp_path, model=TINY)["model"])
     save_info(tokenizer, tmp_path / "model.json")
     entry = NgramCache(kind="ngram_cache", source="model", text="text.txt")
     make_entry({"counted": entry}, "counted", engine, tmp_path, made, tmp_path / "log")
