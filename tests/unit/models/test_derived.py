@@ -11,6 +11,7 @@ import pytest
 from gguf import GGMLQuantizationType
 from gguf.gguf_writer import GGUFValue
 
+from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.models import NgramCache
 from specmoe.errors import EngineError, ModelError
 from specmoe.models.derived import make_entry, make_ngram_cache, truncate
@@ -20,6 +21,7 @@ from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 
 from ...dense_model import FFN, LAYERS, weights_of, write_dense, write_moe
+from ...processes import write_program
 from ...recipes import TINY, varied, write_models
 from ...splitting import finish, split_model
 
@@ -169,21 +171,13 @@ def test_a_number_of_layers_that_is_no_draft_is_refused_in_one_line(tmp_path, mo
     assert not (tmp_path / "cut.gguf").exists()
 
 
-def install_tool(folder: Path, script: str) -> None:
-    """Install a stand-in for the tool: a shell script that knows its arguments as $@."""
-    tool = folder / "llama-lookup-create"
-    tool.write_text(f"#!/bin/sh\n{script}\n")
-    tool.chmod(0o755)
-
-
 # The file to write follows its flag.
 WRITES = """while [ "$1" != --lookup-cache-static ]; do shift; done; printf counts > "$2" """
 
 
 def test_the_file_is_what_the_tool_wrote_and_its_info_names_the_vocabulary(tmp_path):
     made, engine = tmp_path / "counted.ngrams", tmp_path / "engine.json"
-    (tmp_path / "bin").mkdir()
-    install_tool(tmp_path / "bin", WRITES)
+    write_program(tmp_path / "bin" / NGRAM_MAKER, WRITES)
     engine.write_text("{}")
     tokenizer = read_info(write_models(tmp_path, model=TINY)["model"])
     save_info(tokenizer, tmp_path / "model.json")
@@ -208,7 +202,7 @@ def test_the_file_is_what_the_tool_wrote_and_its_info_names_the_vocabulary(tmp_p
 def test_where_no_n_grams_are_made_a_line_says_why_and_the_old_file_stays(
     tmp_path, script, error, said
 ):
-    install_tool(tmp_path, script)
+    write_program(tmp_path / NGRAM_MAKER, script)
     model, text, out, log = (tmp_path / name for name in ("a.gguf", "text.txt", "a.ngrams", "log"))
     out.write_text("old")
     with pytest.raises(error, match=said):
