@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Arm, Block, PromptSource, Sending, Template
+from specmoe.config.block import Arm, Block, PromptSource
 from specmoe.config.engines import Backend
 from specmoe.config.factors import level_id
 from specmoe.config.methods import Drafting, Method
@@ -75,21 +75,6 @@ def drafting(*ways: Mapping[str, Any], gammas: Sequence[int] = (4,), **way: Any)
         named = {"method": given.method, "draft": given.drafter_id(file), "draft_model": file}
         arms += [Arm(**named, **setting) for setting in given.settings(list(gammas))]
     return compared(arms=tuple(arms))
-
-
-def chatting(
-    folder: Path, questions: Sequence[Mapping[str, Any]], thinking: bool | None = None, **more: Any
-) -> Block:
-    """Return a block that sends the questions of a workload, whose file it writes, as chats."""
-    lines = [json.dumps(question) + "\n" for question in questions]
-    (folder / "asked.jsonl").write_text("".join(lines))
-    source = PromptSource("", "asked.jsonl", workload="asked")
-    prompts = tuple(
-        replace(source, prompt=f"asked-{line}", line=line, category=question["category"])
-        for line, question in enumerate(questions, 1)
-    )
-    sendings = {"asked": Sending(Template.CHAT, thinking)}
-    return compared(**{"prompts": prompts, "sendings": sendings} | more)
 
 
 def changed(block: Block, **more: Any) -> Block:
