@@ -18,10 +18,9 @@ from specmoe.runs.schema import read_runs
 from ..dense_model import write_dense
 from ..hub_standin import StandIn, environment
 from ..recipes import DENSE, varied, write_models
-from ..small_campaign import run_campaign, tiny_campaign
+from ..small_campaign import run_campaign
 from ..splitting import split_model
 from ..wheels import MEMBER, from_folder, write_wheel
-from .conftest import built_from_source
 
 PARTS = ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]
 TEXT = "--cache-type-k q8_0 --n-cpu-moe 2"
@@ -30,11 +29,9 @@ GAMMAS, CHANCES = GIVEN["suites"]["scored"]["gammas"], [0, 0.2]
 
 
 @pytest.fixture(scope="module")
-def measured(snakemake, engine_bin, model_passes, module_folder):
+def measured(snakemake, built_from_source, module_folder):
     """The results of the campaign, and how to run snakemake on it."""
-    assert model_passes.is_file()
-    config = tiny_campaign(engine_bin)
-    built_from_source(config, module_folder, engine_bin)
+    config = built_from_source
     q8 = write_dense(module_folder / "q8.gguf", kind=gguf.GGMLQuantizationType.Q8_0)
     models = {"draft": config["model_sets"]["tiny"]["draft"]} | GIVEN["models"]
     models["q8"] = write_wheel(module_folder / "wheels", q8.read_bytes())

@@ -4,19 +4,16 @@ import json
 
 import pytest
 
-from ..small_campaign import run_campaign, tiny_campaign
-from .conftest import built_from_source
+from ..small_campaign import run_campaign
 
 
 @pytest.fixture(scope="module")
-def staged(snakemake, engine_bin, model_passes, module_folder):
+def staged(snakemake, built_from_source, module_folder):
     """A campaign in stages with a draft model that cannot pay and n-grams: first few minutes.
 
     Returns its folder, what two calls printed, the second with more minutes, and what was kept.
     """
-    assert model_passes.is_file()
-    config = tiny_campaign(engine_bin)
-    built_from_source(config, module_folder, engine_bin)
+    config = built_from_source
     config["campaign"]["suites"] = ["S"]
     # A draft model several times as large as its target: every γ is slower, and a long one is by
     # prediction too, however noisy the passes are.
