@@ -17,9 +17,8 @@ from specmoe.runs.schema import read_runs
 
 from ..dense_model import write_dense
 from ..hub_standin import StandIn, environment
-from ..recipes import DENSE, varied, write_models
+from ..recipes import DENSE, split_model, varied, write_models
 from ..small_campaign import run_campaign
-from ..splitting import split_model
 from ..wheels import MEMBER, from_folder, write_wheel
 
 PARTS = ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]

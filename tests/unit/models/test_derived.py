@@ -22,8 +22,7 @@ from specmoe.models.synthetic import write_model
 
 from ...dense_model import FFN, LAYERS, weights_of, write_dense, write_moe
 from ...processes import write_program
-from ...recipes import TINY, varied, write_models
-from ...splitting import finish, split_model
+from ...recipes import TINY, finish, split_model, varied, write_models
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from specmoe.files import digest_of_parts, link, sha256_of
 from specmoe.models.gguf import check_family, read_info, write_info
 from specmoe.models.info import Thinking, load_info, save_info
 
-from ...recipes import TINY, varied, write_models
-from ...splitting import finish, split_model
+from ...recipes import TINY, finish, split_model, varied, write_models
 
 
 @pytest.fixture
