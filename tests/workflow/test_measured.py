@@ -6,6 +6,7 @@ timed and its drafts scored.
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import gguf
@@ -45,10 +46,7 @@ def measured(snakemake, built_from_source, module_folder):
         for part in parts:
             hub.add("lab/split-GGUF", "main", f"BF16/{part.name}", part)
         there = environment(hub, module_folder / "hf", **from_folder(module_folder / "wheels"))
-
-        def run(*args: str) -> str:
-            return run_campaign(snakemake, module_folder, config, *args, env=there)
-
+        run = partial(run_campaign, snakemake, module_folder, config, env=there)
         run("results/tiny/analysis", "pack_campaign")
         yield module_folder / "results/tiny", run
 

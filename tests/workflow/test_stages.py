@@ -1,6 +1,7 @@
 """A campaign that is measured until it is decided, on the real engine."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -25,10 +26,7 @@ def staged(snakemake, built_from_source, module_folder):
     config["measurement"] |= {"pass_samples": 4, "n_predict": 40, "block_prompts": 1}
     config["measurement"] |= {"repeats": {"least": 2, "most": 2}, "minutes": 0.001}
     folder = module_folder / "results/tiny"
-
-    def run(*args):
-        return run_campaign(snakemake, module_folder, config, *args)
-
+    run = partial(run_campaign, snakemake, module_folder, config)
     first = run("runs")
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("store/**/*.jsonl")}
     config["measurement"]["minutes"] = 60
