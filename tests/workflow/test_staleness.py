@@ -18,9 +18,9 @@ from filelock import FileLock
 
 from specmoe.config.models import Recipe
 from specmoe.hardware.machine import lock_path
-from specmoe.models.synthetic import write_model
 
 from ..conftest import Snakemake, copied_workflow
+from ..recipes import write_models
 from ..small_campaign import tiny_campaign
 from .test_workflow import jobs
 
@@ -77,19 +77,14 @@ class Checkout:
             kept.rename(file)
 
 
-def own_models(folder: Path) -> dict[str, Any]:
-    """Return a model set of a file of the user's, and of a draft model that is made."""
-    made = tiny_campaign(folder)["model_sets"]["tiny"]
-    write_model(folder / "own.gguf", Recipe(**made["target"]["recipe"]))
-    return {"target": {"kind": "path", "path": "own.gguf"}, "draft": made["draft"]}
-
-
 @pytest.fixture(scope="module")
 def checkout(snakemake, module_folder, engine_bin):
     """The small campaign, with a file in every place that a configuration can name."""
     copied_workflow(module_folder)
     config = tiny_campaign(engine_bin)
-    config["model_sets"]["tiny"] = own_models(module_folder)
+    models = config["model_sets"]["tiny"]
+    write_models(module_folder, own=Recipe(**models["target"]["recipe"]))
+    models["target"] = {"kind": "path", "path": "own.gguf"}
     (module_folder / "own.txt").write_text("Write a function that adds two numbers.\n")
     (module_folder / "t.jinja").write_text("{{ messages }}")
     config["prompts"] = {"texts": {"code": {"file": str(module_folder / "own.txt")}}}

@@ -18,7 +18,7 @@ from specmoe.plan.inventory import take_inventory
 
 from ...conftest import ROOT, merge
 from ...processes import start_python, write_program
-from ...recipes import PAIRS, TINY, edit_vocabulary, varied
+from ...recipes import PAIRS, TINY, edit_vocabulary, varied, write_models
 
 IGNORED = Thinking(heeded=False, opens=(True, True))
 HOLD = "from specmoe.campaign.gate import *; drop_stale_locks(); print(flush=True); input()"
@@ -29,13 +29,9 @@ class Own:
 
     def __init__(self, study, folder):
         self.config, self.folder = study, folder
-        self.target, self.draft = (folder / f"own-{name}.gguf" for name in ("target", "draft"))
-        write_model(self.target, varied(TINY, layers=8, chat=True))
-        write_model(self.draft, TINY)
-        self.models = {
-            "target": {"kind": "path", "path": str(self.target)},
-            "draft": {"kind": "path", "path": str(self.draft)},
-        }
+        files = write_models(folder, target=varied(TINY, layers=8, chat=True), draft=TINY)
+        self.target, self.draft = files.values()
+        self.models = {name: {"kind": "path", "path": str(file)} for name, file in files.items()}
         suite = {"title": "S", "targets": ["target"], "drafts": ["draft"], "gammas": [4]}
         campaign = {"name": "own", "models": "own", "suites": ["S"], "backend": "cpu"}
         study["suites"] = {"S": suite | {"prompts": ["code"]}}
