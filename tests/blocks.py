@@ -1,15 +1,15 @@
 """Small blocks that several tests measure, and the rows of their records."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Arm, Block, PromptSource, Sending, Template
+from specmoe.config.block import Arm, Block, PromptSource
 from specmoe.config.engines import Backend
 from specmoe.config.factors import level_id
-from specmoe.config.methods import Drafting, Method
+from specmoe.config.methods import Method
 from specmoe.engine.job import Job
 from specmoe.measure.block import measure_arms
 from specmoe.runs.collect import rows_of_record
@@ -62,34 +62,6 @@ def alone(**more: Any) -> Block:
 def compared(of: Block | None = None, **more: Any) -> Block:
     """Return a block with the same prompts and a draft model: the baseline beside γ = 4."""
     return changed(of or alone(), **{"suite": "B", "arms": (ALONE, DRAFTED)} | more)
-
-
-def drafting(*ways: Mapping[str, Any], gammas: Sequence[int] = (4,), **way: Any) -> Block:
-    """Return a block of the baseline and of all settings of some drafting methods, or of one.
-
-    A way has one file at most.
-    """
-    arms = [ALONE]
-    for given in (Drafting(**one) for one in ways or [way]):
-        file = given.drafts[0] if given.drafts else None
-        named = {"method": given.method, "draft": given.drafter_id(file), "draft_model": file}
-        arms += [Arm(**named, **setting) for setting in given.settings(list(gammas))]
-    return compared(arms=tuple(arms))
-
-
-def chatting(
-    folder: Path, questions: Sequence[Mapping[str, Any]], thinking: bool | None = None, **more: Any
-) -> Block:
-    """Return a block that sends the questions of a workload, whose file it writes, as chats."""
-    lines = [json.dumps(question) + "\n" for question in questions]
-    (folder / "asked.jsonl").write_text("".join(lines))
-    source = PromptSource("", "asked.jsonl", workload="asked")
-    prompts = tuple(
-        replace(source, prompt=f"asked-{line}", line=line, category=question["category"])
-        for line, question in enumerate(questions, 1)
-    )
-    sendings = {"asked": Sending(Template.CHAT, thinking)}
-    return compared(**{"prompts": prompts, "sendings": sendings} | more)
 
 
 def changed(block: Block, **more: Any) -> Block:

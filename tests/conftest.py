@@ -46,6 +46,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("specmoe", settings(), deadline=None)
 settings.load_profile("specmoe")
 
+CSV = ROOT.parent / "shared/reference/published/runs.csv"
+needs_csv = pytest.mark.skipif(
+    not CSV.exists(),
+    reason="the authors' runs.csv is theirs, not in this repository, and not at"
+    " ../shared/reference/published/runs.csv",
+)
 needs_tex = pytest.mark.skipif(
     bool(missing_tex()) and not os.environ.get("CI"), reason=f"needs TeX: {INSTALL_TEX}"
 )
@@ -88,11 +94,14 @@ def copied(folder: Path, to: Path) -> Path:
     return shutil.copytree(folder, to, dirs_exist_ok=True, symlinks=True, copy_function=copy)
 
 
+def listed(*words: str) -> list[str]:
+    """Return the files of the checkout that git lists."""
+    return subprocess.check_output(["git", "ls-files", *words], cwd=ROOT, text=True).splitlines()
+
+
 def copied_workflow(to: Path) -> Path:
     """Copy the workflow, but not what was made in its folder, such as the demo's paper."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", ":!tests"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in listed.stdout.splitlines():
+    for name in listed("--cached", "--others", "--exclude-standard", ":!tests"):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, to / name)
     return to

@@ -11,8 +11,7 @@ from specmoe.config.models import UpcycleModel
 from specmoe.models.derived import upcycle
 from specmoe.models.synthetic import add_shape, add_vocabulary
 
-from .recipes import SMALL
-from .splitting import finish
+from .recipes import SMALL, finish
 
 LAYERS, HIDDEN, FFN, HEADS, KV_HEADS, VOCABULARY = 4, 256, 512, 4, 2, 512  # as of SMALL
 

@@ -38,7 +38,7 @@ class StandIn:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.faults: dict[str, Fault] = {}  # by <repository>/<file>
-        self.tokens: dict[str, str] = {}  # gated repositories, and the token that opens them
+        self.gated: set[str] = set()  # repositories that want a token
         self.requests: list[str] = []  # the paths that were asked for
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
         # No traceback for clients that were killed.
@@ -108,22 +108,21 @@ class _Handler(BaseHTTPRequestHandler):
                 owner, name, _, revision, file = path.lstrip("/").split("/", 4)
                 self._give(f"{owner}/{name}", revision, file)
         except _RefusedError as refused:
-            self._answer(refused.status, {"X-Error-Code": refused.code, "Content-Length": "0"})
+            self._answer(refused.status, {"X-Error-Code": refused.code}, 0)
 
-    def _answer(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
+    def _answer(self, status: int, headers: dict[str, str], length: int) -> None:
+        """Send all of an answer but its body, which has this length."""
         self.send_response(status)
-        for name, value in headers.items():
+        for name, value in (headers | {"Content-Length": str(length)}).items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
 
     def _folder(self, repository: str, revision: str) -> Path:
         hub = self.hub
-        token = hub.tokens.get(repository)
         if not (hub.root / repository).is_dir():
             raise _RefusedError(404, "RepoNotFound")
-        if token and self.headers.get("Authorization") != f"Bearer {token}":
-            raise _RefusedError(403 if "Authorization" in self.headers else 401, "GatedRepo")
+        if repository in hub.gated:
+            raise _RefusedError(401, "GatedRepo")
         for folder in sorted((hub.root / repository).iterdir()):
             if revision in (folder.name, hub.commit(folder)):
                 return folder
@@ -139,7 +138,8 @@ class _Handler(BaseHTTPRequestHandler):
             files.append({"rfilename": name, "size": size, "lfs": large})
         content = {"id": repository, "sha": hub.commit(folder), "siblings": files}
         body = json.dumps(content).encode()
-        self._answer(200, {"Content-Length": str(len(body))}, body)
+        self._answer(200, {}, len(body))
+        self.wfile.write(body)
 
     def _give(self, repository: str, revision: str, name: str) -> None:
         hub = self.hub
@@ -147,21 +147,14 @@ class _Handler(BaseHTTPRequestHandler):
         path = hub.files(folder).get(name)
         if path is None:
             raise _RefusedError(404, "EntryNotFound")
-        size, digest = path.stat().st_size, sha256_of(path)
-        headers = {
-            "X-Repo-Commit": hub.commit(folder),
-            "ETag": f'"{digest}"',
-            "X-Linked-Etag": f'"{digest}"',
-            "X-Linked-Size": str(size),
-            "Content-Length": str(size),
-        }
-        if self.command == "HEAD":
-            self._answer(200, headers)
-            return
-        fault, body = hub.faults.get(f"{repository}/{name}", Fault()), path.read_bytes()
-        if fault.status:
+        body, tag = path.read_bytes(), f'"{sha256_of(path)}"'
+        headers = {"X-Repo-Commit": hub.commit(folder), "ETag": tag, "X-Linked-Etag": tag}
+        fault = hub.faults.get(f"{repository}/{name}", Fault())
+        if self.command == "GET" and fault.status:
             raise _RefusedError(fault.status)
-        self._answer(200, headers)
+        self._answer(200, headers | {"X-Linked-Size": str(len(body))}, len(body))
+        if self.command == "HEAD":
+            return
         while fault.endless and self.wfile.write(b"m"):
             time.sleep(0.1)
         self.wfile.write(bytes(255 - byte for byte in body) if fault.wrong else body)

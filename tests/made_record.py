@@ -1,4 +1,4 @@
-"""A small campaign's record, with what rows are made of, and its rows; made without an engine."""
+"""A small campaign's record, with what rows are made of; made without an engine."""
 
 import hashlib
 import json
@@ -11,9 +11,7 @@ from specmoe.config.block import Block
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.measure.block import turns_of
-from specmoe.runs.collect import rows_of_record
 
-from .blocks import MADE_BY
 from .conftest import ROOT, merge
 from .small_campaign import tiny_campaign
 
@@ -38,12 +36,6 @@ def made_record(block: Block) -> dict[str, Any]:
     record["groups"] = [[arm.name for arm in group] for group in block.groups]
     made: dict[str, Any] = json.loads(json.dumps(record))
     return made
-
-
-def made_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of that record, given the default configuration, which it changes."""
-    block = small_block(study)
-    return rows_of_record(made_record(block), block, MADE_BY)
 
 
 def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:

@@ -1,20 +1,57 @@
-"""Recipes of small synthetic models that several tests use, and infos of models by hand."""
+"""Small models that several tests use: recipes, files whole or in parts, and infos by hand."""
 
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
 
-from gguf import GGUFValueType
+import gguf
 from gguf.gguf_writer import GGUFValue
 
 from specmoe.config.base import resource
 from specmoe.config.models import Recipe
 from specmoe.models.gguf_file import read_header, write_gguf, writer_of
 from specmoe.models.info import ModelInfo
+from specmoe.models.synthetic import write_model
 
 
 def varied(recipe: Recipe, **changes: object) -> Recipe:
     """Return a recipe that differs in some keys."""
     return Recipe.model_validate(recipe.model_dump() | changes)
+
+
+def write_models(folder: Path, **recipes: Recipe) -> dict[str, Path]:
+    """Write synthetic models into a folder, and return their files by name."""
+    files = {name: folder / f"{name}.gguf" for name in recipes}
+    for name, file in files.items():
+        write_model(file, recipes[name])
+    return files
+
+
+def finish(writer: gguf.GGUFWriter) -> None:
+    """Write what was added to a writer, and close its files."""
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def split_model(whole: Path, folder: Path, name: str, parts: int) -> list[Path]:
+    """Write a model in parts with about equally many tensors; returns the parts in order."""
+    reader = gguf.GGUFReader(whole)
+    folder.mkdir(parents=True, exist_ok=True)
+    said = {key: field for key, field in reader.fields.items() if not key.startswith("GGUF.")}
+    architecture = said.pop("general.architecture").contents()
+    writer = gguf.GGUFWriter(
+        folder / f"{name}.gguf", architecture, split_max_tensors=-(-len(reader.tensors) // parts)
+    )
+    for key, field in said.items():
+        item = field.types[-1] if field.types[0] is gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(key, field.contents(), field.types[0], sub_type=item)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    finish(writer)
+    written = sorted(folder.glob(f"{name}-*-of-{parts:05}.gguf"))
+    assert len(written) == parts
+    return written
 
 
 def made_info(**facts: object) -> ModelInfo:
@@ -32,7 +69,7 @@ def edit_vocabulary(file: Path, tokens: dict[int, bytes], /, **given: bool | int
     metadata = header.metadata | {"tokenizer.ggml.tokens": replace(listed, value=[*own.values()])}
     del metadata["tokenizer.ggml.add_bos_token"]  # a synthetic model says that it adds none
     for key, value in given.items():
-        metadata[f"tokenizer.ggml.{key}"] = GGUFValue(value, GGUFValueType[kinds[type(value)]])
+        metadata[f"tokenizer.ggml.{key}"] = GGUFValue(value, gguf.GGUFValueType[kinds[type(value)]])
     writer = writer_of(header.architecture, metadata)
     write_gguf(file, writer, {one: one.weights() for one in header.tensors})
 

@@ -16,11 +16,10 @@ from specmoe.engine.server import Server
 from specmoe.models.derived import make_entry
 from specmoe.models.gguf import read_info
 from specmoe.models.info import save_info
-from specmoe.models.synthetic import write_model
 
 from ..blocks import job_of, measured
 from ..conftest import build_engine
-from ..recipes import DENSE, MOE, SMALL
+from ..recipes import DENSE, MOE, SMALL, write_models
 
 Make = Callable[[str], Path]
 """Gives the file of a model of set `methods` by its id."""
@@ -37,11 +36,7 @@ def march_bin(snakemake, _study) -> Path:
 def family(tmp_path_factory) -> dict[str, Path]:
     """A draft model, and a dense target and an MoE that begin with its layers and have twice as
     many."""
-    folder = tmp_path_factory.mktemp("family")
-    recipes = {"draft": SMALL, "target": DENSE, "moe": MOE}
-    for name, recipe in recipes.items():
-        write_model(folder / f"{name}.gguf", recipe)
-    return {name: folder / f"{name}.gguf" for name in recipes}
+    return write_models(tmp_path_factory.mktemp("family"), draft=SMALL, target=DENSE, moe=MOE)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """Words for the engine on the real one: names of flags, what they do, and what it refuses."""
 
 import re
-import subprocess
 from dataclasses import replace
 
 import pytest
@@ -27,9 +26,8 @@ def with_args(block: Block, *words: str) -> Block:
 @pytest.fixture(scope="module")
 def helped(engine_bin) -> list[tuple[str, ...]]:
     """What the engine's help names: all names of each flag."""
-    command = [engine_bin / "llama-server", "--help"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    heads = re.findall(r"^-[\w-]+(?:, *-[\w-]+)*", text, re.MULTILINE)
+    told = help_of(engine_bin / "llama-server")
+    heads = re.findall(r"^-[\w-]+(?:, *-[\w-]+)*", told, re.MULTILINE)
     return [tuple(re.split(", *", head)) for head in heads]
 
 

@@ -25,12 +25,10 @@ PROMPTS = tuple(PromptSource(f"passage-{length}", "passage.txt", length) for len
 CLIENTS = 2
 TOKENS = 32
 GENERATED = "tokens_predicted_total"
-
-
-def at_once():
-    """Return a block of a load: a baseline, and with a draft model."""
-    given = {"prompts": PROMPTS, "warmups": 1, "n_predict": TOKENS}
-    return compared(concurrency=CLIENTS, level=str(CLIENTS), **given)
+# A load: a baseline, and with a draft model.
+AT_ONCE = compared(
+    concurrency=CLIENTS, level=str(CLIENTS), prompts=PROMPTS, warmups=1, n_predict=TOKENS
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def moe_job(engine_bin, job_in, family, module_folder) -> Job:
 
 @pytest.fixture(scope="module")
 def record(moe_job):
-    return measured(at_once(), moe_job)
+    return measured(AT_ONCE, moe_job)
 
 
 def loads_of(record):
@@ -128,4 +126,4 @@ def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(do, monkeypat
 
     monkeypatch.setattr(LiveArm, "request", kill)
     with pytest.raises(MeasurementError, match=r"llama-server (crashed|ended|does not answer)"):
-        do(at_once())
+        do(AT_ONCE)

@@ -8,22 +8,31 @@ import pytest
 
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import CheckVerdict, Evidence
-from specmoe.config.block import Block, PromptSource
+from specmoe.config.block import Arm, Block, PromptSource
+from specmoe.config.methods import Drafting
 from specmoe.config.schema import AuditSettings
 from specmoe.errors import MeasurementError
 from specmoe.models.synthetic import write_model
-from specmoe.runs.schema import check_rows, read_runs, write_runs
+from specmoe.runs.schema import read_runs, write_runs
 
-from ..blocks import drafting, measured, rows
+from ..blocks import ALONE, compared, measured, rows
 from ..recipes import PAIRS, SMALL, edit_vocabulary, varied
 
 REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
 
 def block_of(*ways: Any) -> Block:
-    """Return a block of the baseline and of all settings of some drafting methods, γ = 4."""
+    """Return a block of the baseline and of all settings of some drafting methods, γ = 4.
+
+    A way has one file at most.
+    """
+    arms = [ALONE]
+    for given in (Drafting(**way) for way in ways):
+        file = given.drafts[0] if given.drafts else None
+        named = {"method": given.method, "draft": given.drafter_id(file), "draft_model": file}
+        arms += [Arm(**named, **setting) for setting in given.settings([4])]
     sources = tuple(PromptSource(name, f"{name}.txt") for name in ("repeated", "other"))
-    return replace(drafting(*ways), prompts=sources, n_predict=64, warmups=2)
+    return compared(arms=tuple(arms), prompts=sources, n_predict=64, warmups=2)
 
 
 @pytest.fixture
@@ -35,7 +44,6 @@ def rows_of(job, tmp_path):
     def run(block: Block, **other_models: Any) -> list[dict[str, Any]]:
         own = replace(job, root=tmp_path, **other_models)
         found = rows(measured(block, own))
-        check_rows(found)
         write_runs(found, tmp_path / "runs.parquet")
         read = read_runs(tmp_path / "runs.parquet")
         evidence = Evidence(read, {}, None, AuditSettings())
@@ -83,10 +91,9 @@ def test_the_engine_drafts_where_the_plan_says_so(do, tmp_path, vocabulary, toke
     draft = tmp_path / "draft.gguf"
     write_model(draft, varied(SMALL, vocabulary=vocabulary))
     edit_vocabulary(draft, tokens, **given)
-    block = replace(drafting({"method": "draft", "drafts": ["draft"]}), n_predict=8)
     refused = pytest.raises(MeasurementError, match="vocabs are not compatible")
     with refused if line else nullcontext():
-        do(block, drafts={"draft": draft})
+        do(compared(n_predict=8), drafts={"draft": draft})
 
 
 def test_heads_are_accepted_in_part_or_as_forced_and_need_no_replay(rows_of, make):

@@ -5,7 +5,7 @@ from specmoe.models.derived import quantize
 from specmoe.models.gguf import read_info
 
 from ..dense_model import write_dense, write_moe
-from ..splitting import split_model
+from ..recipes import split_model
 
 
 def texts_of(start, model):

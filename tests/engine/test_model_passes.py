@@ -12,11 +12,10 @@ from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
 from specmoe.measure.model_passes import BESIDE, Ids, Proposal, measure_passes, score, widest_move
 from specmoe.models.info import Size
-from specmoe.models.synthetic import write_model
 
 from ..blocks import alone
 from ..dense_model import write_dense, write_moe
-from ..recipes import SMALL, varied
+from ..recipes import SMALL, varied, write_models
 
 # Full attention in all layers, and a dense FFN in the first one alone.
 MOE = varied(SMALL, attention="full", core=0, experts=32, experts_used=4, expert_ffn=256)
@@ -53,8 +52,7 @@ def measured(job, model_passes):
 @pytest.fixture
 def even(tmp_path):
     """An MoE whose router knows no favourites."""
-    write_model(tmp_path / "even.gguf", MOE)
-    return tmp_path / "even.gguf"
+    return write_models(tmp_path, even=MOE)["even"]
 
 
 def test_every_width_is_timed_with_all_outputs_and_with_the_last_and_work_beside(measured, family):

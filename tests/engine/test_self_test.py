@@ -8,6 +8,8 @@ from specmoe.config.engines import Backend
 from specmoe.engine.build import self_test
 from specmoe.errors import EngineError
 
+from ..processes import write_program
+
 
 def test_an_engine_of_llama_server_alone_passes(engine_bin, tmp_path):
     (tmp_path / "llama-server").symlink_to(engine_bin / "llama-server")
@@ -28,7 +30,6 @@ def test_an_engine_for_another_processor_is_refused_with_the_way_out(
     binaries = tmp_path / "bin"
     shutil.copytree(engine_bin, binaries, symlinks=True)
     (binaries / program).unlink()
-    (binaries / program).write_text("#!/bin/sh\nkill -ILL $$\n")
-    (binaries / program).chmod(0o755)
+    write_program(binaries / program, "kill -ILL $$")
     with pytest.raises(EngineError, match=says):
         self_test(binaries, Backend.CPU, tmp_path / "log")

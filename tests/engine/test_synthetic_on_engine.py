@@ -14,9 +14,8 @@ from specmoe.engine.job import speculation_flags
 from specmoe.engine.responses import ACCEPTED_AT, DRAFTED, ROUNDS
 from specmoe.measure.divergence import read_in_batches
 from specmoe.measure.trace import common_prefix
-from specmoe.models.synthetic import write_model
 
-from ..recipes import DENSE, MOE, SMALL, varied
+from ..recipes import DENSE, MOE, SMALL, varied, write_models
 
 GAMMA = 4
 N_PREDICT = 64
@@ -119,9 +118,7 @@ def test_a_way_of_drafting_is_accepted_and_changes_no_token_but_at_a_tie(
 
 @pytest.fixture(scope="module")
 def models(family, module_folder: Path) -> dict[str, Path]:
-    for name, recipe in RECIPES.items():
-        write_model(module_folder / f"{name}.gguf", recipe)
-    return family | {name: module_folder / f"{name}.gguf" for name in RECIPES}
+    return family | write_models(module_folder, **RECIPES)
 
 
 def test_any_text_survives_tokenization(start, models, texts):

@@ -7,10 +7,9 @@ import pytest
 
 from specmoe.config.block import PromptSource, Sending, Stop, Template
 from specmoe.measure.trace import record
-from specmoe.models.synthetic import write_model
 
 from ..blocks import alone, compared, drafted
-from ..recipes import SMALL, varied
+from ..recipes import SMALL, varied, write_models
 
 TOKENS = 40
 
@@ -37,10 +36,10 @@ def test_the_rounds_give_the_text_of_the_target(do, family):
 
 
 def test_a_chat_is_decoded_to_its_end_and_no_further(do, tmp_path):
-    write_model(tmp_path / "chat.gguf", varied(SMALL, chat=True))
+    [chat] = write_models(tmp_path, chat=varied(SMALL, chat=True)).values()
     made = do(
-        tmp_path / "chat.gguf",
-        tmp_path / "chat.gguf",
+        chat,
+        chat,
         prompts=(PromptSource("chats-code", "code.txt", workload="chats"),),
         sendings={"chats": Sending(Template.CHAT)},
         stop=Stop.EOS,

@@ -1,17 +1,17 @@
 """Workloads on a real llama-server: chats by the model's own template, and texts that end."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import Stop
+from specmoe.config.block import PromptSource, Sending, Stop, Template
 from specmoe.measure.divergence import find_divergences
 from specmoe.models.chats import compiled, written
-from specmoe.models.synthetic import write_model
 
-from ..blocks import chatting, measured, rows
-from ..recipes import SMALL, varied
+from ..blocks import compared, measured, rows
+from ..recipes import SMALL, varied, write_models
 
 CHAT = varied(SMALL, chat=True)
 TURNS = [
@@ -23,14 +23,16 @@ QUESTIONS = [
     *({"prompt": f"Question {number}?", "category": "asked"} for number in range(8)),
     {"messages": TURNS, "category": "chat"},
 ]
+PROMPTS = tuple(
+    PromptSource(f"asked-{line}", "asked.jsonl", None, line, "asked", question["category"])
+    for line, question in enumerate(QUESTIONS, 1)
+)
 
 
 @pytest.fixture(scope="module")
 def models(module_folder) -> dict[str, Path]:
     """A draft model and a target that end their texts, of which the target has a chat template."""
-    write_model(module_folder / "target.gguf", varied(CHAT, layers=8))
-    write_model(module_folder / "draft.gguf", CHAT)
-    return {name: module_folder / f"{name}.gguf" for name in ("target", "draft")}
+    return write_models(module_folder, target=varied(CHAT, layers=8), draft=CHAT)
 
 
 @pytest.fixture
@@ -38,7 +40,10 @@ def do(job, models, tmp_path):
     """Measure a block of the questions; returns its record as a file holds it."""
 
     def run(thinking=None, usable_memory=10**12, **more):
-        block = chatting(tmp_path, QUESTIONS, thinking, **{"n_predict": 48} | more)
+        lines = [json.dumps(question) + "\n" for question in QUESTIONS]
+        (tmp_path / "asked.jsonl").write_text("".join(lines))
+        sendings = {"asked": Sending(Template.CHAT, thinking)}
+        block = compared(prompts=PROMPTS, sendings=sendings, n_predict=48, **more)
         files = {"target": models["target"], "drafts": models}
         return measured(block, replace(job, root=tmp_path, usable_memory=usable_memory, **files))
 

@@ -1,7 +1,6 @@
 """Numbers in documents are those of the shipped campaigns, and each says what it is."""
 
 import re
-import subprocess
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,8 @@ from specmoe.campaign.gate import load_campaign
 from specmoe.cli import analyse
 from specmoe.config.load import merge_catalogs
 from specmoe.yaml_files import read_mapping
+
+from ..conftest import listed
 
 # What an entry of document_numbers.yaml may be. A document says of the first what it is.
 SAID = {"predicted": "predict", "fitted": "fitted"}
@@ -145,9 +146,7 @@ def test_failed_decodes_inflate_a_speed_and_hardly_make_a_gain(table):
 
 
 def test_a_document_without_entries_has_no_number(entries, table, root):
-    tracked = ["git", "ls-files", "*.md"]
-    found = subprocess.run(tracked, cwd=root, capture_output=True, text=True, check=True)
-    others = set(found.stdout.split()) - CHECKED_ELSEWHERE - set(entries)
+    others = {*listed("*.md")} - CHECKED_ELSEWHERE - set(entries)
     assert "SECURITY.md" in others
     for document in others:
         assert faults((root / document).read_text(), [], table) == [], document

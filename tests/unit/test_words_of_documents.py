@@ -2,14 +2,13 @@
 
 import ast
 import re
-import subprocess
 from functools import cache
 
 import pytest
 
 from specmoe.tables.exhibits import read_figures
 
-from ..conftest import ROOT
+from ..conftest import ROOT, listed
 from .rendered_tables import TABLES
 
 FIGURES = read_figures()
@@ -39,11 +38,7 @@ MOST_LINES = 100  # of other documents: two screens
 
 @cache
 def shipped(*endings):
-    names = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    listed = names.stdout.splitlines()
-    return [one for one in listed if one.endswith(endings) and (ROOT / one).is_file()]
+    return [one for one in listed() if one.endswith(endings) and (ROOT / one).is_file()]
 
 
 # The history, what is generated from docstrings, and what a model wrote.

@@ -1,14 +1,13 @@
 """The target `check_claim`, without any campaign."""
 
+from functools import partial
+
 import pytest
 
 
 @pytest.fixture
 def ask(snakemake, tmp_path):
-    def run(*config, **options):
-        return snakemake("check_claim", "--config", *config, folder=tmp_path, **options)
-
-    return run
+    return partial(snakemake, "check_claim", "--config", folder=tmp_path)
 
 
 def test_a_claim_on_the_command_line_is_judged_and_nothing_is_made(ask, tmp_path):

@@ -6,6 +6,7 @@ timed and its drafts scored.
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import gguf
@@ -13,16 +14,13 @@ import pandas as pd
 import pytest
 import yaml
 
-from specmoe.models.synthetic import write_model
 from specmoe.runs.schema import read_runs
 
 from ..dense_model import write_dense
 from ..hub_standin import StandIn, environment
-from ..recipes import DENSE, varied
-from ..small_campaign import run_campaign, tiny_campaign
-from ..splitting import split_model
+from ..recipes import DENSE, split_model, varied, write_models
+from ..small_campaign import run_campaign
 from ..wheels import MEMBER, from_folder, write_wheel
-from .conftest import built_from_source
 
 PARTS = ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]
 TEXT = "--cache-type-k q8_0 --n-cpu-moe 2"
@@ -31,11 +29,9 @@ GAMMAS, CHANCES = GIVEN["suites"]["scored"]["gammas"], [0, 0.2]
 
 
 @pytest.fixture(scope="module")
-def measured(snakemake, engine_bin, model_passes, module_folder):
+def measured(snakemake, built_from_source, module_folder):
     """The results of the campaign, and how to run snakemake on it."""
-    assert model_passes.is_file()
-    config = tiny_campaign(engine_bin)
-    built_from_source(config, module_folder, engine_bin)
+    config = built_from_source
     q8 = write_dense(module_folder / "q8.gguf", kind=gguf.GGMLQuantizationType.Q8_0)
     models = {"draft": config["model_sets"]["tiny"]["draft"]} | GIVEN["models"]
     models["q8"] = write_wheel(module_folder / "wheels", q8.read_bytes())
@@ -43,17 +39,14 @@ def measured(snakemake, engine_bin, model_passes, module_folder):
     config["model_sets"]["tiny"], config["campaign"]["suites"] = models, list(GIVEN["suites"])
     for name, suite in GIVEN["suites"].items():
         config["suites"][name] = {"title": name, "prompts": ["code"]} | suite
-    write_model(module_folder / "split.gguf", varied(DENSE, dtype="BF16"))
-    parts = split_model(module_folder / "split.gguf", module_folder / "parts", "split", len(PARTS))
+    [split] = write_models(module_folder, split=varied(DENSE, dtype="BF16")).values()
+    parts = split_model(split, module_folder / "parts", "split", len(PARTS))
 
     with StandIn(module_folder / "repositories") as hub:
         for part in parts:
             hub.add("lab/split-GGUF", "main", f"BF16/{part.name}", part)
         there = environment(hub, module_folder / "hf", **from_folder(module_folder / "wheels"))
-
-        def run(*args: str) -> str:
-            return run_campaign(snakemake, module_folder, config, *args, env=there)
-
+        run = partial(run_campaign, snakemake, module_folder, config, env=there)
         run("results/tiny/analysis", "pack_campaign")
         yield module_folder / "results/tiny", run
 

@@ -1,22 +1,20 @@
 """A campaign that is measured until it is decided, on the real engine."""
 
 import json
+from functools import partial
 
 import pytest
 
-from ..small_campaign import run_campaign, tiny_campaign
-from .conftest import built_from_source
+from ..small_campaign import run_campaign
 
 
 @pytest.fixture(scope="module")
-def staged(snakemake, engine_bin, model_passes, module_folder):
+def staged(snakemake, built_from_source, module_folder):
     """A campaign in stages with a draft model that cannot pay and n-grams: first few minutes.
 
     Returns its folder, what two calls printed, the second with more minutes, and what was kept.
     """
-    assert model_passes.is_file()
-    config = tiny_campaign(engine_bin)
-    built_from_source(config, module_folder, engine_bin)
+    config = built_from_source
     config["campaign"]["suites"] = ["S"]
     # A draft model several times as large as its target: every γ is slower, and a long one is by
     # prediction too, however noisy the passes are.
@@ -28,10 +26,7 @@ def staged(snakemake, engine_bin, model_passes, module_folder):
     config["measurement"] |= {"pass_samples": 4, "n_predict": 40, "block_prompts": 1}
     config["measurement"] |= {"repeats": {"least": 2, "most": 2}, "minutes": 0.001}
     folder = module_folder / "results/tiny"
-
-    def run(*args):
-        return run_campaign(snakemake, module_folder, config, *args)
-
+    run = partial(run_campaign, snakemake, module_folder, config)
     first = run("runs")
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("store/**/*.jsonl")}
     config["measurement"]["minutes"] = 60

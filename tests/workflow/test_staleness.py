@@ -18,9 +18,9 @@ from filelock import FileLock
 
 from specmoe.config.models import Recipe
 from specmoe.hardware.machine import lock_path
-from specmoe.models.synthetic import write_model
 
 from ..conftest import Snakemake, copied_workflow
+from ..recipes import write_models
 from ..small_campaign import tiny_campaign
 from .test_workflow import jobs
 
@@ -33,6 +33,9 @@ RENDERED = {"audit": 1, "analyse_runs": 1} | PAPER | PAGE
 COLLECTED = {"collect_table": 1, "judge_divergences": 1} | RENDERED
 ALL_TABLES = COLLECTED | {"collect_table": 3}
 MEASURED = {"measure_block": 2} | COLLECTED
+ALL_MEASURED = MEASURED | ALL_TABLES
+MADE = {"make_model": 1, "describe_model": 1}
+TRACED, DESCRIBED = {"record_trace": 1}, {"describe_machine": 1}
 
 
 @dataclass(frozen=True)
@@ -74,19 +77,14 @@ class Checkout:
             kept.rename(file)
 
 
-def own_models(folder: Path) -> dict[str, Any]:
-    """Return a model set of a file of the user's, and of a draft model that is made."""
-    made = tiny_campaign(folder)["model_sets"]["tiny"]
-    write_model(folder / "own.gguf", Recipe(**made["target"]["recipe"]))
-    return {"target": {"kind": "path", "path": "own.gguf"}, "draft": made["draft"]}
-
-
 @pytest.fixture(scope="module")
 def checkout(snakemake, module_folder, engine_bin):
     """The small campaign, with a file in every place that a configuration can name."""
     copied_workflow(module_folder)
     config = tiny_campaign(engine_bin)
-    config["model_sets"]["tiny"] = own_models(module_folder)
+    models = config["model_sets"]["tiny"]
+    write_models(module_folder, own=Recipe(**models["target"]["recipe"]))
+    models["target"] = {"kind": "path", "path": "own.gguf"}
     (module_folder / "own.txt").write_text("Write a function that adds two numbers.\n")
     (module_folder / "t.jinja").write_text("{{ messages }}")
     config["prompts"] = {"texts": {"code": {"file": str(module_folder / "own.txt")}}}
@@ -141,34 +139,22 @@ def weights(content: bytes) -> bytes:
 
 # Of each stage: what is changed, and the jobs that must run besides `ask`.
 CHANGES = {
-    "a key of measuring": (
-        config("measurement", seed=7),
-        MEASURED | ALL_TABLES | {"record_trace": 1},
-    ),
+    "a key of measuring": (config("measurement", seed=7), ALL_MEASURED | TRACED),
     "a key of rendering": (config("statistics", confidence=0.9), ALL_TABLES),
     # The new ones only: no result depends on the limit.
-    "more repeats": (
-        config("measurement", repeats=2, time_limit_s=77),
-        MEASURED | ALL_TABLES | {"describe_machine": 1},
-    ),
+    "more repeats": (config("measurement", repeats=2, time_limit_s=77), ALL_MEASURED | DESCRIBED),
     # The comparison, as a whole.
-    "more draft lengths": (
-        config("suites.S", gammas=[4, 8]),
-        MEASURED | ALL_TABLES | {"measure_block": 1},
-    ),
-    "a prompt": (more("own.txt", b"And say why."), MEASURED | {"record_trace": 1}),
+    "more draft lengths": (config("suites.S", gammas=[4, 8]), ALL_MEASURED | {"measure_block": 1}),
+    "a prompt": (more("own.txt", b"And say why."), MEASURED | TRACED),
     "a file of engine_args": (more("t.jinja", b"{{ 1 }}"), MEASURED),
-    "the user's model": (
-        ("own.gguf", weights),
-        MEASURED | {"make_model": 1, "describe_model": 1, "collect_table": 2, "record_trace": 1},
-    ),
+    "the user's model": (("own.gguf", weights), MEASURED | MADE | TRACED | {"collect_table": 2}),
     "the entry of a model that is made": (
         config("model_sets.tiny.draft.recipe", seed=5),
-        ALL_TABLES | {"make_model": 1, "describe_model": 1, "measure_block": 1, "record_trace": 1},
+        ALL_TABLES | MADE | TRACED | {"measure_block": 1},
     ),
     "facts about the machine": (
         config("machine", memory_bandwidth_gb_s=30),
-        {"describe_machine": 1, "collect_table": 1} | RENDERED,
+        DESCRIBED | {"collect_table": 1} | RENDERED,
     ),
     "a record": (gone(f"{TINY}/blocks/N/target/r0.jsonl"), MEASURED | {"measure_block": 1}),
     "code of rows": (edited("runs/collect.py"), ALL_TABLES),
@@ -180,10 +166,7 @@ CHANGES = {
         ("paper/campaign.txt", lambda name: b"other\n"),
         {"fill_paper": 1, "tables": 1},
     ),
-    "all results": (
-        gone(TINY),
-        MEASURED | ALL_TABLES | {"record_trace": 1, "describe_machine": 1},
-    ),
+    "all results": (gone(TINY), ALL_MEASURED | TRACED | DESCRIBED),
 }
 # Each change with one of these; some with all.
 HOW = {

@@ -241,8 +241,7 @@ def test_no_server_outlives_its_workflow_and_the_next_call_goes_on(
     ending, tiny, campaign, tmp_path, root
 ):
     """Ctrl-C, which reaches all processes, or a signal to the workflow alone."""
-    long = yaml.safe_load(yaml.safe_dump(tiny))
-    long["measurement"] |= {"n_predict": 3500, "context": 4096}
+    long = tiny | {"measurement": tiny["measurement"] | {"n_predict": 3500, "context": 4096}}
     (tmp_path / "long.yaml").write_text(yaml.safe_dump(long))
     command = [sys.executable, "-m", "snakemake", "runs", "--cores", "2"]
     command += ["--snakefile", str(root / "Snakefile"), "--directory", str(tmp_path)]

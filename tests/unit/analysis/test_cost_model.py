@@ -47,8 +47,7 @@ def predicted_of(runs):
 
 def round_costs(pairs):
     """Return what rounds of every γ cost."""
-    table = verification(pairs, SETTINGS)
-    return table[table["round_ms"].notna()] if len(table) else table
+    return verification(pairs, SETTINGS).dropna(subset="round_ms")
 
 
 @cache

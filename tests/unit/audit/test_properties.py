@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from specmoe.audit.checks import CHECKS
 
 from .test_checks import DRAFT_MS, TARGET_MS, audited, campaign, failures, finding, speculative
-from .test_draft_rounds import play
+from .test_draft_rounds import counted, play
 
 # An example audits a campaign, which takes as long as ten of other properties.
 few = settings(max_examples=30)
@@ -19,24 +19,20 @@ def true_runs(draw):
     gamma, agrees = draw(st.integers(1, 16)), draw(st.lists(st.booleans(), min_size=2))
     tokens = [*range(len(agrees))]
     rounds, replays, single = play(tokens, agrees, gamma, len(tokens), True)
-    drafted, accepted = (list(one) for one in zip(*rounds, strict=True)) if rounds else ([], [])
-    passes = len(rounds) + replays + single
+    due, passes = counted(rounds, replays), len(rounds) + replays + single
     return speculative(
         1,
         prompt="another",
         gamma=gamma,
         n_predict=len(tokens),
         generated=len(tokens),
-        rounds=len(rounds),
-        drafted=sum(drafted),
-        accepted=sum(accepted),
-        accepted_per_position=[sum(held > at for held in accepted) for at in range(gamma)],
-        replays=replays,
+        accepted_per_position=[sum(held > at for _, held in rounds) for at in range(gamma)],
         replays_rejected=0,
         decodes=passes + 1,
-        decode_ms=draw(st.floats(1, 10)) * (passes * TARGET_MS + sum(drafted) * DRAFT_MS),
+        decode_ms=draw(st.floats(1, 10)) * (passes * TARGET_MS + due.drafted * DRAFT_MS),
         tokens=tokens,
         baseline=None,
+        **due._asdict(),
     )
 
 

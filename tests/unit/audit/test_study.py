@@ -20,8 +20,7 @@ from specmoe.plan.estimate import size_of
 from specmoe.runs.schema import read_runs
 from specmoe.study.study_rows import import_study_rows
 
-from ...conftest import merge
-from ..published_study import CSV, ROOT, needs_csv
+from ...conftest import CSV, ROOT, merge, needs_csv
 
 BANDWIDTH = 800e9  # of an Apple M2 Ultra, by its maker
 EXACT = replace(LIMITS, time_tolerance=0)

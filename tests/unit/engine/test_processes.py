@@ -13,8 +13,9 @@ from specmoe.engine.process import end_guarded, start_guarded
 from specmoe.errors import MeasurementError
 from specmoe.hardware.machine import FOLDER_OF_TESTS, lock_path, measuring_lock
 
-from ...processes import alive, eventually
+from ...processes import alive, eventually, start_python
 
+# It measures until its input ends.
 MEASURE = (
     "import sys; from specmoe.hardware import machine as lock\n"
     "from specmoe.errors import lines_to\n"
@@ -32,30 +33,18 @@ def folder(monkeypatch, tmp_path):
     return tmp_path
 
 
-def measurement(root, **environment):
-    """Start another process that measures until its input ends."""
-    return subprocess.Popen(
-        [sys.executable, "-c", MEASURE],
-        cwd=root / "workflow/scripts",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | environment,
-    )
-
-
-def test_a_measurement_waits_for_another_that_ends_or_is_killed(root, folder, tmp_path_factory):
+def test_a_measurement_waits_for_another_that_ends_or_is_killed(folder, tmp_path_factory):
     before = os.umask(0o077)
-    first = measurement(root)
+    first = start_python(MEASURE)
     os.umask(before)
     assert first.stdout.readline() == "measuring\n"
-    second = measurement(root, TMPDIR=str(tmp_path_factory.mktemp("own")))
+    second = start_python(MEASURE, TMPDIR=str(tmp_path_factory.mktemp("own")))
     waiting = f"waiting for another measurement on this machine to end (it holds {lock_path()})\n"
     assert second.stdout.readline() == waiting
     assert second.poll() is None
     first.kill()
     assert second.stdout.readline() == "measuring\n"
-    third = measurement(root)
+    third = start_python(MEASURE)
     assert third.stdout.readline() == waiting
     assert second.communicate()[0] == ""  # it said once that it waits
     assert third.communicate()[0] == "measuring\n"

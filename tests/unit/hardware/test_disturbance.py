@@ -107,22 +107,18 @@ def test_a_budget_is_a_share_of_a_blocks_runs(share, runs, at_once, granted):
 PRESSURE = "com.apple.system.thermalpressurelevel"
 
 
-def test_a_threads_waiting_is_read_where_the_kernel_counts_it():
-    assert waited_s("131391000 3003229000 2") == 3.003229
-    assert [waited_s(text) for text in ("", "0 0 0", "garbage")] == [None] * 3
-
-
 @pytest.mark.parametrize(
-    ("text", "pressure"),
+    ("read", "text", "found"),
     [
-        (f"{PRESSURE} 0", "nominal"),
-        (f"{PRESSURE} 2\n", "heavy"),
-        (f"{PRESSURE} 9", None),
-        ("", None),
+        (waited_s, "131391000 3003229000 2", 3.003229),
+        *((waited_s, text, None) for text in ("", "0 0 0", "garbage")),
+        (mac_pressure, f"{PRESSURE} 0", "nominal"),
+        (mac_pressure, f"{PRESSURE} 2\n", "heavy"),
+        *((mac_pressure, text, None) for text in (f"{PRESSURE} 9", "")),
     ],
 )
-def test_a_macs_thermal_pressure_is_named(text, pressure):
-    assert mac_pressure(text) == pressure
+def test_a_threads_waiting_and_a_macs_heat_are_read_where_they_are_counted(read, text, found):
+    assert read(text) == found
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux counts the waiting of a thread")

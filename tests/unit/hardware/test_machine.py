@@ -18,6 +18,8 @@ from specmoe.hardware import machine
 from specmoe.hardware.disturbance import Watch, read_condition
 from specmoe.hardware.machine import Device, list_devices, require_device, usable_memory
 
+from ...processes import write_program
+
 IOREG = '+-o J475cAP\n    {\n      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"\n'
 I7 = "12th Gen Intel(R) Core(TM) i7-12700K"
 X86_CPUINFO = f"processor\t: 0\nmodel\t\t: 151\nmodel name\t: {I7}\nprocessor\t: 1\n"
@@ -35,9 +37,7 @@ ARM_LSCPU = "Architecture:  aarch64\n  Model name:  Neoverse-V1\n    Model:  1\n
     ],
 )
 def test_a_build_tells_its_commit_and_number(tmp_path, said, build):
-    server = tmp_path / "llama server"
-    server.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
-    server.chmod(0o755)
+    server = write_program(tmp_path / "llama server", f"echo '{said}' >&2")
     assert machine.build_of(server) == build
 
 
@@ -136,13 +136,9 @@ def server(tmp_path):
 
     def write(text, code=0):
         (tmp_path / "list").write_text(text)
-        program = tmp_path / "llama-server"
-        program.write_text(
-            f'#!/bin/sh\necho "$GGML_VK_VISIBLE_DEVICES" >{tmp_path}/chosen\n'
-            f"[ $1 = --list-devices ] && cat {tmp_path}/list\nexit {code}\n"
-        )
-        program.chmod(0o755)
-        return program
+        script = f'echo "$GGML_VK_VISIBLE_DEVICES" >{tmp_path}/chosen\n'
+        script += f"[ $1 = --list-devices ] && cat {tmp_path}/list\nexit {code}"
+        return write_program(tmp_path / "llama-server", script)
 
     return write
 

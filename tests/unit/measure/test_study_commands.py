@@ -11,6 +11,7 @@ from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import read_bench, read_speculative
 
 from ...blocks import ALONE, DRAFTED, alone, compared, drafted, job_of, measured, rows
+from ...processes import write_program
 
 # Recorded on a two-core Linux machine: the synthetic moe_q4 with draft_0.8b, γ = 4, 64 tokens. The
 # table is without the columns of llama-bench that nothing here reads.
@@ -78,11 +79,8 @@ def do(tmp_path):
     """Measure a block with stand-ins for the engine's tools; returns its record."""
 
     def tool(name: str, behaviour: str, manual: str) -> None:
-        path = tmp_path / name
-        path.write_text(f'#!/bin/sh\nif [ "$1" = --help ]; then cat <<END\n{manual}\nEND\n')
-        with path.open("a") as script:
-            script.write(f"else {behaviour}\nfi\n")
-        path.chmod(0o755)
+        told = f'if [ "$1" = --help ]; then cat <<END\n{manual}\nEND'
+        write_program(tmp_path / name, f"{told}\nelse {behaviour}\nfi")
 
     def run(block: Block, behaviour: str | None = None, *, limit_s=60.0, manual=OLD_MANUAL):
         (tmp_path / "topic.txt").write_text("one two three  four five six seven eight nine\n")

@@ -11,6 +11,7 @@ import pytest
 from gguf import GGMLQuantizationType
 from gguf.gguf_writer import GGUFValue
 
+from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.models import NgramCache
 from specmoe.errors import EngineError, ModelError
 from specmoe.models.derived import make_entry, make_ngram_cache, truncate
@@ -20,8 +21,8 @@ from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 
 from ...dense_model import FFN, LAYERS, weights_of, write_dense, write_moe
-from ...recipes import TINY, varied
-from ...splitting import finish, split_model
+from ...processes import write_program
+from ...recipes import TINY, finish, split_model, varied, write_models
 
 
 @pytest.fixture
@@ -107,8 +108,7 @@ FULL = varied(TINY, layers=4, attention="full", core=0, mtp_blocks=1)
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    write_model(tmp_path / "model.gguf", MOE)
-    return tmp_path / "model.gguf"
+    return write_models(tmp_path, model=MOE)["model"]
 
 
 # With full attention, the metadata has a value for each block.
@@ -117,11 +117,10 @@ def model(tmp_path: Path) -> Path:
     [*((varied(MOE, dtype=dtype), 4) for dtype in ("F16", "BF16", "Q8_0")), (FULL, 2)],
 )
 def test_a_cut_is_the_model_that_its_first_layers_are(tmp_path, recipe, layers):
-    source, cut, small = (tmp_path / f"{name}.gguf" for name in ("source", "cut", "small"))
-    write_model(source, recipe)
-    truncate(source, layers, cut)
-    write_model(small, varied(recipe, layers=layers, mtp_blocks=0))
-    assert cut.read_bytes() == small.read_bytes()
+    small = varied(recipe, layers=layers, mtp_blocks=0)
+    models, cut = write_models(tmp_path, source=recipe, small=small), tmp_path / "cut.gguf"
+    truncate(models["source"], layers, cut)
+    assert cut.read_bytes() == models["small"].read_bytes()
 
 
 def test_the_parts_of_a_split_model_become_one_file_with_all_other_metadata(tmp_path, model):
@@ -171,24 +170,15 @@ def test_a_number_of_layers_that_is_no_draft_is_refused_in_one_line(tmp_path, mo
     assert not (tmp_path / "cut.gguf").exists()
 
 
-def install_tool(folder: Path, script: str) -> None:
-    """Install a stand-in for the tool: a shell script that knows its arguments as $@."""
-    tool = folder / "llama-lookup-create"
-    tool.write_text(f"#!/bin/sh\n{script}\n")
-    tool.chmod(0o755)
-
-
 # The file to write follows its flag.
 WRITES = """while [ "$1" != --lookup-cache-static ]; do shift; done; printf counts > "$2" """
 
 
 def test_the_file_is_what_the_tool_wrote_and_its_info_names_the_vocabulary(tmp_path):
     made, engine = tmp_path / "counted.ngrams", tmp_path / "engine.json"
-    (tmp_path / "bin").mkdir()
-    install_tool(tmp_path / "bin", WRITES)
+    write_program(tmp_path / "bin" / NGRAM_MAKER, WRITES)
     engine.write_text("{}")
-    write_model(tmp_path / "model.gguf", TINY)
-    tokenizer = read_info(tmp_path / "model.gguf")
+    tokenizer = read_info(write_models(tmp_path, model=TINY)["model"])
     save_info(tokenizer, tmp_path / "model.json")
     entry = NgramCache(kind="ngram_cache", source="model", text="text.txt")
     make_entry({"counted": entry}, "counted", engine, tmp_path, made, tmp_path / "log")
@@ -211,7 +201,7 @@ def test_the_file_is_what_the_tool_wrote_and_its_info_names_the_vocabulary(tmp_p
 def test_where_no_n_grams_are_made_a_line_says_why_and_the_old_file_stays(
     tmp_path, script, error, said
 ):
-    install_tool(tmp_path, script)
+    write_program(tmp_path / NGRAM_MAKER, script)
     model, text, out, log = (tmp_path / name for name in ("a.gguf", "text.txt", "a.ngrams", "log"))
     out.write_text("old")
     with pytest.raises(error, match=said):

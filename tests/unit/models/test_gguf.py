@@ -16,10 +16,8 @@ from specmoe.errors import ModelError
 from specmoe.files import digest_of_parts, link, sha256_of
 from specmoe.models.gguf import check_family, read_info, write_info
 from specmoe.models.info import Thinking, load_info, save_info
-from specmoe.models.synthetic import write_model
 
-from ...recipes import TINY, varied
-from ...splitting import finish, split_model
+from ...recipes import TINY, finish, split_model, varied, write_models
 
 
 @pytest.fixture
@@ -47,8 +45,7 @@ def by_hand(tmp_path: Path):
 
 @pytest.fixture
 def dense(tmp_path: Path) -> Path:
-    write_model(tmp_path / "dense.gguf", TINY)
-    return tmp_path / "dense.gguf"
+    return write_models(tmp_path, dense=TINY)["dense"]
 
 
 def test_an_info_has_what_the_file_and_the_reference_reader_say(dense):
@@ -236,8 +233,8 @@ def test_a_split_model_has_the_info_of_the_whole_one_through_its_link_too(tmp_pa
 
 
 def test_parts_that_are_no_whole_model_are_refused(tmp_path, parts):
-    write_model(tmp_path / "other.gguf", varied(TINY, layers=8))
-    split_model(tmp_path / "other.gguf", tmp_path / "larger", "split", 3)[1].replace(parts[1])
+    [other] = write_models(tmp_path, other=varied(TINY, layers=8)).values()
+    split_model(other, tmp_path / "larger", "split", 3)[1].replace(parts[1])
     others = "tensors that its parts should have; fetch or make .* names like x-00001-of-00002"
     with pytest.raises(ModelError, match=others):
         read_info(parts[0])

@@ -123,7 +123,7 @@ def test_what_cannot_be_fetched_is_one_line_and_then_fetched_by_the_same_command
     deed, entry, env, said = REFUSED[name]
     entry = {key: value.format(**FILLED) for key, value in entry.items()}
     if "gated" in deed:
-        hub.tokens["a/b"] = "hf_right"
+        hub.gated.add("a/b")
     elif deed:
         hub.faults[FILE] = Fault(**deed)
     place = {"repository": "a/b", "revision": "main", "file": "c.gguf"} | entry
@@ -133,7 +133,7 @@ def test_what_cannot_be_fetched_is_one_line_and_then_fetched_by_the_same_command
     assert user.left == ([""] if "sha256" in entry and not deed else [])
     if deed:  # what a broken download left is in nobody's way
         hub.faults.clear()
-        hub.tokens.clear()
+        hub.gated.clear()
         user.fetch()
         assert digest(user.out) == SHA256
 

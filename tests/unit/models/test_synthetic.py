@@ -19,10 +19,10 @@ from specmoe.files import sha256_of
 from specmoe.models import random_weights
 from specmoe.models.gguf import multiplied, of_token, read_info
 from specmoe.models.random_weights import Tensor, draw_weights, stored
-from specmoe.models.synthetic import byte_level_vocabulary, tensors, write_model
+from specmoe.models.synthetic import byte_level_vocabulary, tensors
 
 from ...recipes import TINY as CORE
-from ...recipes import varied
+from ...recipes import varied, write_models
 
 LARGE = varied(CORE, layers=6)
 MOE = varied(LARGE, experts=8, experts_used=2, expert_ffn=32)
@@ -33,8 +33,7 @@ Q4 = varied(MOE, hidden=256, expert_ffn=256, dtype="Q4_K")
 
 
 def written(folder: Path, recipe: Recipe) -> dict[str, npt.NDArray[Any]]:
-    write_model(folder / "model.gguf", recipe)
-    found = gguf.GGUFReader(folder / "model.gguf").tensors
+    found = gguf.GGUFReader(write_models(folder, model=recipe)["model"]).tensors
     return {tensor.name: np.array(tensor.data) for tensor in found}
 
 
@@ -80,9 +79,9 @@ def test_a_moe_is_the_dense_model_and_the_gate_of_its_shared_expert_halves_it(tm
 def test_a_recipe_gives_the_file_that_it_always_gave(tmp_path, study, recipe, type_, digest):
     if isinstance(recipe, str):
         recipe = Recipe(**study["model_sets"]["synthetic"][recipe]["recipe"])
-    write_model(tmp_path / "model.gguf", recipe)
-    assert read_info(tmp_path / "model.gguf").type == type_
-    assert sha256_of(tmp_path / "model.gguf").startswith(digest)
+    model = write_models(tmp_path, model=recipe)["model"]
+    assert read_info(model).type == type_
+    assert sha256_of(model).startswith(digest)
 
 
 @pytest.mark.parametrize(

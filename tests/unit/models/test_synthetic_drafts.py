@@ -8,10 +8,9 @@ from specmoe.config.methods import Method
 from specmoe.errors import ModelError
 from specmoe.models.gguf import check_fit, drafts_by, has_mtp_block, read_info
 from specmoe.models.gguf_file import Header, read_header
-from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
-from ...recipes import TINY, varied
+from ...recipes import TINY, varied, write_models
 
 HYBRID = varied(TINY, layers=5, core=3, experts=4, experts_used=2, expert_ffn=32)
 FULL = varied(TINY, layers=2, core=0, attention="full")
@@ -23,9 +22,8 @@ HEADS = (Method.EAGLE3, Method.DFLASH, Method.DSPARK)
 def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, recipe, method):
     draft = tmp_path / "draft.gguf"
     write_draft(draft, recipe, method)
-    write_model(tmp_path / "target.gguf", recipe)
-    info = read_info(draft)
-    assert info.vocabulary_sha256 == read_info(tmp_path / "target.gguf").vocabulary_sha256
+    info, target = read_info(draft), read_info(write_models(tmp_path, target=recipe)["target"])
+    assert info.vocabulary_sha256 == target.vocabulary_sha256
     assert info.architecture == ("eagle3" if method == "eagle3" else "dflash")
     assert (info.layers, info.type) == (2 if method == "dflash" else 1, "F16")
     if method != "eagle3":
@@ -36,15 +34,13 @@ def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, r
 
 
 TARGET = varied(TINY, core=3, mtp_blocks=1)
-WIDER = varied(TARGET, hidden=64)
 
 
 @pytest.fixture(scope="module")
 def headers(tmp_path_factory):
     """The headers of two targets of different widths, of a plain draft, and of heads."""
     folder = tmp_path_factory.mktemp("files")
-    for name, recipe in (("target", TARGET), ("wider", WIDER), ("plain", TINY)):
-        write_model(folder / f"{name}.gguf", recipe)
+    write_models(folder, target=TARGET, wider=varied(TARGET, hidden=64), plain=TINY)
     for method in HEADS:
         write_draft(folder / f"{method}.gguf", TARGET, method.value)
     read = {path.stem: read_header(path) for path in folder.glob("*.gguf")}

@@ -13,7 +13,6 @@ from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError
 from specmoe.models.info import Size, size_of_info
-from specmoe.models.synthetic import write_model
 from specmoe.plan.estimate import (
     Machine,
     block_seconds,
@@ -24,7 +23,7 @@ from specmoe.plan.estimate import (
 )
 
 from ...conftest import ROOT
-from ...recipes import SMALL, TINY
+from ...recipes import SMALL, TINY, write_models
 
 MOE = "qwen3.5-35b-a3b-q4"
 OWN = {"kind": "hub", "repository": "a/b", "file": "own.gguf"}
@@ -71,8 +70,7 @@ def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(mode
 @pytest.mark.parametrize("recipe", [TINY, SMALL])
 def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(models, size, tmp_path, recipe):
     models[MOE] = {"kind": "synthetic", "recipe": recipe.model_dump()}
-    write_model(tmp_path / "model.gguf", recipe)
-    written = (tmp_path / "model.gguf").stat().st_size
+    written = write_models(tmp_path, model=recipe)["model"].stat().st_size
     assert size().file_bytes == pytest.approx(written, rel=0.2)
 
 

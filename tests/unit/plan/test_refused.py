@@ -1,9 +1,6 @@
 """Refusals before the first job, all at once, in any folder; see faults/table.py."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +17,8 @@ from specmoe.models.synthetic_drafts import write_draft
 from specmoe.plan.inventory import take_inventory
 
 from ...conftest import ROOT, merge
-from ...recipes import PAIRS, TINY, edit_vocabulary, varied
+from ...processes import start_python, write_program
+from ...recipes import PAIRS, TINY, edit_vocabulary, varied, write_models
 
 IGNORED = Thinking(heeded=False, opens=(True, True))
 HOLD = "from specmoe.campaign.gate import *; drop_stale_locks(); print(flush=True); input()"
@@ -31,13 +29,9 @@ class Own:
 
     def __init__(self, study, folder):
         self.config, self.folder = study, folder
-        self.target, self.draft = (folder / f"own-{name}.gguf" for name in ("target", "draft"))
-        write_model(self.target, varied(TINY, layers=8, chat=True))
-        write_model(self.draft, TINY)
-        self.models = {
-            "target": {"kind": "path", "path": str(self.target)},
-            "draft": {"kind": "path", "path": str(self.draft)},
-        }
+        files = write_models(folder, target=varied(TINY, layers=8, chat=True), draft=TINY)
+        self.target, self.draft = files.values()
+        self.models = {name: {"kind": "path", "path": str(file)} for name, file in files.items()}
         suite = {"title": "S", "targets": ["target"], "drafts": ["draft"], "gammas": [4]}
         campaign = {"name": "own", "models": "own", "suites": ["S"], "backend": "cpu"}
         study["suites"] = {"S": suite | {"prompts": ["code"]}}
@@ -96,10 +90,7 @@ FLAGS = """--model --ctx-size --parallel --cache-ram --ctx-checkpoints --threads
     ],
 )
 def test_an_engine_that_is_there_is_asked_for_its_flags(own, more, line):
-    server = own.folder / "bin/llama-server"
-    server.parent.mkdir()
-    server.write_text(f"#!/bin/sh\necho '{FLAGS}{more}'\n")
-    server.chmod(0o755)
+    server = write_program(own.folder / "bin/llama-server", f"echo '{FLAGS}{more}'")
     own.config["engines"]["built"] = {"source": "path", "path": str(own.folder)}
     own.config["campaign"]["engine"] = "built"
     own.config["measurement"]["engine_args"] = ["--numa", "distribute"]
@@ -266,12 +257,9 @@ def test_a_file_drafts_as_it_was_made_for(own):
 
 def test_locks_are_stale_when_no_process_is_left_that_could_hold_them(tmp_path):
     locks = tmp_path / ".snakemake/locks"
-    words = [sys.executable, "-c", HOLD]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts")}
 
     def start():
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        process = subprocess.Popen(words, cwd=tmp_path, env=environment, **pipes)
+        process = start_python(HOLD, tmp_path)
         process.stdout.readline()
         return process
 

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from specmoe.errors import SchemaError
+from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import (
     COLUMNS,
     disturbed_beyond_usual,
@@ -14,12 +15,14 @@ from specmoe.runs.schema import (
     write_runs,
 )
 
-from ...made_record import made_rows
+from ...blocks import MADE_BY
+from ...made_record import made_record, small_block
 
 
 @pytest.fixture
 def rows(study):
-    return made_rows(study)
+    block = small_block(study)
+    return rows_of_record(made_record(block), block, MADE_BY)
 
 
 def test_written_rows_are_read_back(rows, tmp_path):

@@ -15,9 +15,9 @@ from specmoe.errors import ConfigError
 from specmoe.study.headline import with_study_names
 from specmoe.study.printed_numbers import compare_printed, read_reported, recompute
 
+from ...conftest import CSV, ROOT, needs_csv
 from .. import paper_analyses as made
 from ..paper_analyses import full, named
-from ..published_study import CSV, ROOT, needs_csv
 
 REPORTED = read_reported(ROOT / "resources/reported")
 SETTING = "speedup moe_q4 draft_0.8b 4"
