@@ -242,16 +242,18 @@ def experiment(analysis: Analysis) -> Record:
 def _with_speedups(pair: Record, analysis: Analysis) -> Record:
     """Return a row of `upcycled_pairs` with the speedups that `settings` has of its models.
 
-    Those of the row are at the runs that both models have.
+    Those of the row are at the runs that both models have. Null where `settings` has none.
     """
     settings = analysis.settings
     setting = [*MEASURED_BY, "suite", "draft", "gamma"]
     of_pair = settings[(settings[setting] == [pair[key] for key in setting]).all(axis=1)]
-    speedups = {}
-    for role, model in (("", "target"), ("dense_", "dense")):
-        [row] = records(of_pair[of_pair["target"] == pair[model]])
-        for name, end in product(("speedup", "end_to_end"), ("", "_low", "_high")):
-            speedups[f"{role}{name}{end}"] = row[f"{name}{end}"]
+    by_target = {row["target"]: row for row in records(of_pair)}
+    names = [*map("".join, product(("speedup", "end_to_end"), ("", "_low", "_high")))]
+    speedups = {
+        f"{role}{name}": by_target.get(pair[model], {}).get(name)
+        for role, model in (("", "target"), ("dense_", "dense"))
+        for name in names
+    }
     return pair | speedups
 
 
