@@ -13,7 +13,7 @@ import yaml
 
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.templates import text_of_experiment
-from specmoe.analysis.views import study_commands
+from specmoe.analysis.views import experiment, study_commands
 from specmoe.audit.report import audit
 from specmoe.campaign.gate import load_campaign
 from specmoe.cli import analyse
@@ -121,7 +121,7 @@ def table(analysed):
 def test_readme_and_artefact_appendix_say_of_experts_what_paper_and_page_say(analysed, root):
     for document in ("README.md", "ARTIFACT.md"):
         words = " ".join((root / document).read_text().split())
-        assert text_of_experiment(analysed("demo")) in words
+        assert text_of_experiment(experiment(analysed("demo"))) in words
 
 
 def test_every_number_of_a_document_comes_from_somewhere(entries, table, root):

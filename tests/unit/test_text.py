@@ -1,10 +1,9 @@
-"""Numbers in words: counts and their nouns, ratios of times, exit codes, and durations."""
+"""Numbers in words: counts and their nouns, exit codes, and durations."""
 
 import pytest
 
-from specmoe.text import counted, duration, exit_status, later
+from specmoe.text import counted, duration, exit_status
 
-LATER = ("{}% later", "{}% earlier")
 ILLEGAL = "killed by SIGILL, an unknown instruction; set campaign.engine: portable"
 
 
@@ -16,9 +15,6 @@ ILLEGAL = "killed by SIGILL, an unknown instruction; set campaign.engine: portab
         (counted, ("1", "pass", "passes"), "1 pass"),
         (counted, ("1 024", "pass", "passes"), "1 024 passes"),
         (counted, (2, "suite"), "2 suites"),
-        (later, (1.44, *LATER), "44% later"),
-        (later, (0.9, *LATER), "10% earlier"),
-        (later, (1.004, *LATER), "at the same time"),
         (exit_status, (255,), "exit code 255"),
         (exit_status, (-9,), "killed by SIGKILL"),
         (exit_status, (137,), "killed by SIGKILL"),

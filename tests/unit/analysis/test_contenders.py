@@ -14,7 +14,8 @@ from .test_advice import DRAFT, TARGET, WOBBLE, advised, campaign, setting
 
 
 def rows_of(*speedups, **more):
-    return [{"target": "t", "verdict": Fate.CONTENDER, **more, **one} for one in speedups]
+    usual = {"target": "t", "verdict": Fate.CONTENDER, "paired": False}
+    return [usual | more | one for one in speedups]
 
 
 def verdicts(rows):
@@ -75,8 +76,9 @@ def test_with_few_minutes_the_most_promising_settings_are_tried(minutes, expecte
     found = rows_of({"predicted": 1.5}, {"predicted": 0.7}, {}, prompts=8)
     afford(dict(enumerate(found)), 60 * minutes, {"t": 1.0})
     assert verdicts(found) == expected
-    afford(dict(enumerate(found)), 60 * minutes, {"t": 1.0}, paired=["t"])
-    assert verdicts(found) == ["CONTENDER"] * 3  # what is compared with another model
+    paired = [row | {"paired": True} for row in found]
+    afford(dict(enumerate(paired)), 60 * minutes, {"t": 1.0})
+    assert verdicts(paired) == ["CONTENDER"] * 3  # what is compared with another model
 
 
 def staged(study, root, *waiting, predicted=None, **rates):

@@ -26,12 +26,6 @@ def listed(names: Iterable[str | int]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def later(ratio: float, late: str, early: str, same: str = "at the same time") -> str:
-    """Return how much later something comes that takes so many times as long: `44% later`."""
-    percent = round(100 * (ratio - 1))
-    return (late if percent > 0 else early if percent else same).format(abs(percent))
-
-
 def duration(seconds: float | None, most: float | None = None) -> str:
     """Return a time in words, or the range of one."""
     if seconds is None:
@@ -85,7 +79,7 @@ def templates_in(
         loader=jinja2.FileSystemLoader(folder),
         **syntax,  # type: ignore[arg-type]
     )
-    env.filters.update(counted=counted, gigabytes=gigabytes, later=later, listed=listed)
+    env.filters.update(counted=counted, gigabytes=gigabytes, listed=listed)
     return env
 
 

@@ -65,7 +65,7 @@ def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before:
     else:
         compare(campaign, blocks, rows, infos)
     for name, row in rows.items():
-        if row["target"] in config.paired_targets or 0 < repeat < config.measurement.least:
+        if row["paired"] or 0 < repeat < config.measurement.least:
             row["verdict"] = verdicts[name]
     return rows
 
@@ -92,6 +92,7 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
         # Nothing is predicted of other methods than draft models, nor of those that stop early.
         "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
         "verdict": Fate.CONTENDER,
+        "paired": block.target in config.paired_targets,
     }
 
 
@@ -191,14 +192,12 @@ def doubt(rows: Sequence[dict[str, Any]]) -> bool:
     return bool(again)
 
 
-def afford(
-    rows: Rows, left_s: float, paces: Mapping[str, float], paired: Collection[str] = ()
-) -> None:
+def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
     `left_s` is what measuring may still take, `paces` what a run of each target takes. One stays of
-    each target, and all of `paired` ones. A setting takes a run on each prompt, and a baseline
-    beside it.
+    each target, and every paired one. A setting takes a run on each prompt, and a baseline beside
+    it.
     """
 
     def expected(row: Mapping[str, Any]) -> float:
@@ -210,6 +209,6 @@ def afford(
         run_s = paces.get(row["target"], 0.0)
         both_s = run_s + run_s / max(expected(row), 0.1) + WARM_START_S
         left_s -= min(row["prompts"], WANTED_PROMPTS) * both_s
-        affords = left_s >= 0 or row["target"] not in tried or row["target"] in paired
+        affords = left_s >= 0 or row["target"] not in tried or row["paired"]
         row["verdict"] = Fate.CONTENDER if affords else Fate.UNTRIED
         tried.add(row["target"])

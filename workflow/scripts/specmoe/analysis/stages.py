@@ -163,8 +163,7 @@ class Stages:
         before = self.decided[-1]["settings"] if self.decided else {}
         rows = contenders.choose(self.campaign, repeat, self.blocks, before)
         if not last:
-            paired = self.campaign.config.paired_targets
-            contenders.afford(rows, self.left_s, self.paces, paired)
+            contenders.afford(rows, self.left_s, self.paces)
         measured = {name: row["verdict"] == Fate.CONTENDER for name, row in rows.items()}
         going = {row["target"] for name, row in rows.items() if measured[name]}
         decided = {row["target"] for row in rows.values()} - going

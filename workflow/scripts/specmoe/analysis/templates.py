@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe.analysis import number_text, views
-from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.registry import Record, records
 from specmoe.config.engines import Backend
 from specmoe.files import ROOT
 from specmoe.text import templates_in
@@ -22,7 +22,7 @@ def analysis_templates(
     """Return `text.templates_in` with what templates of an analysis use."""
     env = templates_in(folder, printed, **syntax)
     env.filters.update(getmembers(number_text, isfunction))
-    filters = machine_of, records, views.reported_pairs, views.study_commands, views.study_rounds
+    filters = machine_of, records, views.reported_pairs, views.study_rounds
     env.filters.update({function.__name__: function for function in filters})
     env.tests["known"] = pd.notna
     return env
@@ -33,11 +33,10 @@ def unescaped(value: object) -> Markup:
     return Markup(number_text.shown(value))  # noqa: S704
 
 
-def text_of_experiment(analysis: Analysis) -> str:
-    """Return what being an MoE does to drafting, in words; empty where no experiment shows it."""
-    found = views.experiment(analysis)
+def text_of_experiment(experiment: Record) -> str:
+    """Return what `views.experiment` says in words; empty without one."""
     template = analysis_templates(ROOT / "paper", unescaped).get_template("experiment.txt.j2")
-    return template.render(experiment=found).strip() if found else ""
+    return template.render(experiment=experiment).strip() if experiment else ""
 
 
 def machine_of(campaign: Mapping[str, Any]) -> str:

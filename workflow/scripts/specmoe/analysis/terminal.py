@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from specmoe.analysis import summaries
+from specmoe.analysis import summaries, views
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import SETTING, make_pairs
 from specmoe.analysis.templates import analysis_templates, text_of_experiment, unescaped
@@ -58,7 +58,7 @@ def finish(campaign: LoadedCampaign) -> None:
     analysed = is_newer(tables / "upcycled_pairs.parquet", runs)
     env = analysis_templates(ROOT / "paper", unescaped)
     text = env.get_template("finished.txt.j2").render(
-        experiment=text_of_experiment(Analysis.read(tables)) if analysed else "",
+        experiment=text_of_experiment(views.experiment(Analysis.read(tables)) if analysed else {}),
         runs=len(rows),
         time=duration(sum(head.seconds for head in map(head_of, records) if head)),
         again=int((rows["reruns"] > 0).sum()),

@@ -94,6 +94,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     forced = analysis.predictions.dropna(subset="forced_acceptance")
     printed = pd.concat([analysis.reported, analysis.comparison])
     names = analysis.compared_campaigns["campaign"].unique()
+    experiment = views.experiment(analysis)
     return {
         "analysis": analysis,
         "campaign": campaign,
@@ -129,7 +130,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "all_copy": all("checkpoint" in of_round for of_round in passes["parts"]),
         "predicted": {row["basis"]: row for row in records(predicted[predicted["suite"] == WHOLE])},
         "forced_gains": _gains_if_forced(analysis.levels),
-        "inflated": views.study_commands(analysis)["inflated"],
+        "commands": views.study_commands(analysis),
         "forced": [
             {"acceptance": ends(100 * at["acceptance_rate"]), "speedup": ends(at["speedup"])}
             for _, at in forced.groupby("forced_acceptance")
@@ -143,8 +144,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "best": best,
         "missing": advised[["not_compared", "sent_settings"]].sum(),
         "beside": views.beside_others(analysis),
-        "experiment": views.experiment(analysis),
-        "experiment_text": text_of_experiment(analysis),
+        "experiment": experiment,
+        "experiment_text": text_of_experiment(experiment),
         "states": views.clear_states(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
