@@ -260,9 +260,13 @@ def test_no_server_outlives_its_workflow_and_the_next_call_goes_on(
 
 
 def server_of(folder: Path) -> int:
-    """Return the llama-server that works in a folder, 0 if there is none."""
+    """Return the llama-server that serves in a folder, 0 if there is none.
+
+    One that the plan asks for its options serves nobody: who interrupts then has no jobs yet.
+    """
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.name() == "llama-server" and Path(process.cwd()) == folder:
+            serves = process.name() == "llama-server" and "--model" in process.cmdline()
+            if serves and Path(process.cwd()) == folder:
                 return process.pid
     return 0

@@ -29,6 +29,8 @@ _ABSURD = 1e9
 
 DISTURBED = "the machine was disturbed"
 _SHARES = {"steal_share": STEAL_SHARE, "wait_share": WAIT_SHARE, "others_share": OTHERS_SHARE}
+# Columns that shipped campaigns of earlier versions lack, where they are null.
+ADDED: tuple[str, ...] = ()
 USUAL = 0.75  # what this share of a machine's runs do not exceed is usual there
 
 
@@ -260,8 +262,12 @@ def read_runs(path: Path) -> pd.DataFrame:
     """
     table = read_rows(path)
     with schema_errors(path):
-        if missing := [name for name in COLUMNS if name not in table.column_names]:
-            raise ValueError(f"it has no column {missing[0]!r}")
+        missing = [name for name in COLUMNS if name not in table.column_names]
+        for name in missing:
+            if name not in ADDED:
+                raise ValueError(f"it has no column {name!r}")
+            field = _ARROW_SCHEMA.field(name)
+            table = table.append_column(field, pyarrow.nulls(len(table), field.type))
         return _frame(_checked(table.select([*COLUMNS])))
 
 
