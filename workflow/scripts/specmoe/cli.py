@@ -112,8 +112,7 @@ def analyse(campaign: "Opened", compare_with: tuple[Path, ...] = ()) -> None:
     if analysis.campaign["is_study"].iloc[0]:
         from specmoe.study.headline import tables_of_study
 
-        reported = campaign.places.root / "resources/reported"
-        study = tables_of_study(analysis, others, reported)
+        study = tables_of_study(analysis, others, campaign.places.root / "resources/reported")
     Analysis(analysis.tables, **study).write(campaign.places.folder / "analysis")
 
 

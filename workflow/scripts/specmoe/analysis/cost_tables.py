@@ -102,11 +102,10 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
     for pair in fitted:
         model = pair.model
         places = [(kind, at) for kind, knots in model.knots.items() for at in knots]
-        common = {"replays": model.replays, "quantile": model.quantile, "widest": pair.widest}
         rows += [
             pair.identity
             | {"kind": kind, "at": at, "without_repeat": repeat, "ms": float(ms)}
-            | common
+            | {"replays": model.replays, "quantile": model.quantile, "widest": pair.widest}
             for repeat, costs in enumerate([model.costs, *model.without])
             for (kind, at), ms in zip(places, costs, strict=True)
         ]
@@ -132,8 +131,7 @@ def predictions(
         counts = counts_of(members)
         gamma = int(members["gamma"].iloc[0])
         tokens = np.array([run.tokens for run in counts])
-        work = np.array([model.work(run) for run in counts])
-        speedups, without = model.speedups(tokens, work)
+        speedups, without = model.speedups(tokens, np.array([model.work(run) for run in counts]))
         members = members.assign(predicted=speedups)
         # Over blocks, as every speedup: a block may lack a pair that the others have.
         measured = mean_speedup(members).estimate(statistics.confidence)
