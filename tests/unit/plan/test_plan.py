@@ -77,8 +77,7 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert "\nstarts    96 engine processes, estimated at 0.5 s each and loading\n" in text
     assert re.search(r"; passage-\d+ is the longest: about \d+ tokens with the output", text)
     assert "\nchats     no tools\n" in screen(plan_of(study, chats=("no tools",)))
-    tokens = dict(plan.inventory.prompt_tokens) | {"code": 4096}
-    text = screen(plan_of(study, prompt_tokens=tokens))
+    text = screen(plan_of(study, prompt_tokens=dict(plan.inventory.prompt_tokens) | {"code": 4096}))
     assert "; code may not fit: about " in text
     assert "; if so, its block stops before it measures. Raise measurement.context\n" in text
 

@@ -288,8 +288,7 @@ def test_two_settings_that_gain_the_same_are_told_apart_no_oftener_than_the_leve
         _gains_more(own, *(row | ends | {"log_speedups": [*logs]} for logs in both)).margin
         for both in drifts + noise
     ]
-    told = np.mean([not margin.low <= 0 <= margin.high for margin in margins])
-    assert abs(told - 0.05) < 0.015
+    assert abs(np.mean([not margin.low <= 0 <= margin.high for margin in margins]) - 0.05) < 0.015
     # What a repeat does to both is in neither: intervals of each alone are five times as wide.
     assert np.median([margin.high - margin.low for margin in margins]) < 0.15
 
