@@ -69,10 +69,9 @@ def verification(fitted: Iterable[Fitted], statistics: Statistics) -> pd.DataFra
     rows = []
     for pair in fitted:
         token_ms = pair.model.costs[0]
-        logs = np.log(pair.timed.passes)
         copied = {"saved_ms": pair.timed.saved, "restored_ms": pair.timed.restored}
         for n_tokens in pair.model.knots["pass"]:
-            mean = block_mean(logs[n_tokens].to_numpy(float))
+            mean = block_mean(np.log(pair.timed.passes[n_tokens]).to_numpy(float))
             row: dict[str, Any] = pair.identity | {"n_tokens": n_tokens, "token_ms": token_ms}
             row |= {"pass_ms": mean, "of_token": mean._replace(log=mean.log - math.log(token_ms))}
             row |= {name: float(ms.mean()) or np.nan for name, ms in copied.items()}

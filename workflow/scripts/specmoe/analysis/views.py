@@ -227,14 +227,13 @@ def experiment(analysis: Analysis) -> Record:
     while (before := steps[0]["before"]) in of_suite:
         steps.insert(0, of_suite[before])
     others = alike[(alike["dense"] != chosen["dense"]) & alike["step"].str.endswith(STEPS[-1])]
-    same = min(step["same_tokens"] for step in steps)
     draft = models.loc[chosen["draft_model"]]
     return _with_speedups(chosen, analysis) | {
         "steps": steps,
         "like": [_with_speedups(row, analysis) for row in records(others)],
         "draft_type": draft["type"],
         "drafts_itself": draft["network"] == models.at[chosen["dense"], "network"],
-        "same_tokens": same,
+        "same_tokens": min(step["same_tokens"] for step in steps),
     }
 
 
