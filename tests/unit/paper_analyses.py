@@ -336,8 +336,7 @@ def loads(gains: Mapping[int, float], gamma: int = 4) -> list[dict]:
     """
     rows = []
     counts = {"rounds": 40, "drafted": 160, "accepted": 59, "replays": 0, "replays_rejected": 0}
-    prompts = ("code", "poem")
-    for (at_once, gain), repeat, prompt in product(gains.items(), range(3), prompts):
+    for (at_once, gain), repeat, prompt in product(gains.items(), range(3), ("code", "poem")):
         block = f"U/moe_q4/{at_once}/draft_0.8b-{gamma}/r{repeat}"
         plain = {"run": f"{block}/baseline/{prompt}"}
         drafted = counts | {"run": f"{block}/g{gamma}/{prompt}", "baseline": plain["run"]}
@@ -428,11 +427,10 @@ def with_experiment(*, wide: bool = False) -> Analysis:
     )
     single = pd.DataFrame([{"model": SINGLE, "label": "MoE of one", "experts": 1}])
     models = pd.concat([full().models, single], ignore_index=True)
-    alone = {DENSE: (1.0, 0.9), MOE: (0.4, 0.3)}
     setting = full().settings.iloc[[0]].assign(suite="S", draft=DRAFT, gamma=4)
     settings = pd.concat(
         setting.assign(target=name, speedup=speedup, end_to_end=end_to_end)
-        for name, (speedup, end_to_end) in alone.items()
+        for name, (speedup, end_to_end) in {DENSE: (1.0, 0.9), MOE: (0.4, 0.3)}.items()
     )
     return replace(full(), upcycled_pairs=pairs, models=models, settings=settings)
 

@@ -95,9 +95,8 @@ def test_known_costs_are_recovered_and_timed_passes_tell_them_apart(hybrid):
 
 def test_passes_are_as_timed_and_may_fall_with_the_width():
     pair = fitted(noise=0.1)
-    table = verification([pair], SETTINGS).set_index("n_tokens")
     logs = np.log(pair.timed.passes[9])
-    row = table.loc[9]
+    row = verification([pair], SETTINGS).set_index("n_tokens").loc[9]
     assert row["pass_ms"] == pytest.approx(np.exp(logs.mean()))
     # Two repeats: with one degree of freedom alone, Student's t is 12.7 times half their distance.
     reach = np.log(row["pass_ms_high"] / row["pass_ms"])

@@ -727,7 +727,6 @@ def divergence(run, gap, by_width, options=""):
 @pytest.mark.parametrize(("options", "near"), [("", 0.5), ("-ctk q8_0", 0.125)])
 def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences(options, near):
     """Those with other options by themselves."""
-    near_one = divergence("near", 0.25, {"2": 0.125})
     far = divergence("far", 3.0, {"2": 2.5}, options)
-    found = gaps_of({"target": "t", "divergences": [near_one, far]})
+    found = gaps_of({"target": "t", "divergences": [divergence("near", 0.25, {"2": 0.125}), far]})
     assert found == {"near": Gap(5, 0.25, near), "far": Gap(5, 3.0, 0.5)}

@@ -181,9 +181,8 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
     found = take_inventory(campaign, blocks)
     assert found.measured == {block.block: 10 for block in measured}
     assert found.again == {(blocks[-1].suite, "n_predict: 32 before, 64 now"): [blocks[-1]]}
-    plan = Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found)
     left = sum(one.runs for one in blocks) / sum(one.runs for one in measured) - 1
-    text = screen(plan)
+    text = screen(Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found))
     assert f"blocks, 4 measured; at their pace the others take {40 * left / 60:.0f} min\n" in text
     assert re.search(r"\nagain     1 block of suite .* n_predict: 32 before, 64 now\n", text)
 
