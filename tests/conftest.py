@@ -143,10 +143,13 @@ def campaign_of(tmp_path):
 
 @pytest.fixture(scope="session")
 def snakemake() -> Snakemake:
-    """Run snakemake on the real Snakefile, with results in `folder`; return what it prints."""
+    """Run snakemake on the real Snakefile, with results in `folder`; return what it prints.
 
-    def run(*args: str, folder: Path, fails: bool = False, **options: Any) -> str:
-        command = [sys.executable, "-m", "snakemake", "--cores", "2"]
+    It may be `under` another command.
+    """
+
+    def run(*args: str, folder: Path, fails: bool = False, under: Any = (), **options: Any) -> str:
+        command = [*under, sys.executable, "-m", "snakemake", "--cores", "2"]
         command += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *args]
         done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
         assert (done.returncode != 0) == fails, done.stdout + done.stderr

@@ -136,8 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             size = path.stat().st_size
             large = {"sha256": sha256_of(path), "size": size, "pointerSize": 134}
             files.append({"rfilename": name, "size": size, "lfs": large})
-        content = {"id": repository, "sha": hub.commit(folder), "siblings": files}
-        body = json.dumps(content).encode()
+        body = json.dumps({"id": repository, "sha": hub.commit(folder), "siblings": files}).encode()
         self._answer(200, {}, len(body))
         self.wfile.write(body)
 

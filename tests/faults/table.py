@@ -111,24 +111,21 @@ more_repeats = put("measurement.repeats", 2)
 @deed
 def text(scene: Scene, name: str, content: str) -> None:
     scene.file(name).write_text(content)
-    entry = {"file": str(scene.file(name))}
-    scene.config["prompts"] = {"texts": {"code": entry}}
+    scene.config["prompts"] = {"texts": {"code": {"file": str(scene.file(name))}}}
 
 
 @deed
 def asked_by_template(scene: Scene, written: str) -> None:
     """Send a chat to a model whose template writes something in place of a message's text."""
     file, content = scene.file("chatty.gguf"), b"message['content']"
-    recipe = scene.models["target"]["recipe"]
-    write_model(file, Recipe(**recipe | {"chat": True}))
+    write_model(file, Recipe(**scene.models["target"]["recipe"] | {"chat": True}))
     weights = file.read_bytes()
     assert content in weights
     file.write_bytes(weights.replace(content, written.encode().ljust(len(content))))
     scene.models["chatty"] = {"kind": "path", "path": str(file)}
     lines = scene.file("asked.jsonl")
     lines.write_text('{"prompt": "Why is the sky blue?"}\n')
-    workload = {"kind": "file", "file": str(lines), "template": "chat"}
-    scene.config["workloads"] = {"asked": workload}
+    scene.config["workloads"] = {"asked": {"kind": "file", "file": str(lines), "template": "chat"}}
     own = {"prompts": [], "workloads": ["asked"], "targets": ["chatty"]}
     scene.config["suites"]["W"] = scene.config["suites"]["S"] | own
     scene.config["campaign"]["suites"].append("W")
@@ -139,8 +136,7 @@ def asked_by_template(scene: Scene, written: str) -> None:
 
 @deed
 def write(scene: Scene, name: str, content: str | bytes) -> None:
-    data = content if isinstance(content, bytes) else content.encode()
-    scene.file(name).write_bytes(data)
+    scene.file(name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 @deed

@@ -45,8 +45,7 @@ def test_output_that_nobody_reads_to_its_end_stops_nothing(root, tmp_path):
 
 def test_ctrl_c_at_the_start_of_a_verb_shows_no_traceback(tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    words = verb("advise")
-    process = subprocess.Popen(words, cwd=tmp_path, text=True, **pipes)
+    process = subprocess.Popen(verb("advise"), cwd=tmp_path, text=True, **pipes)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.3)
     process.send_signal(signal.SIGINT)

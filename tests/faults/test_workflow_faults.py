@@ -3,11 +3,7 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -29,30 +25,21 @@ _OURS = re.compile(r"^\w*Error: .+|^config: .+", re.MULTILINE)
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|failed in a way it does not foresee")
 
 
-class Outcome(NamedTuple):
-    """The end of a call of snakemake."""
+@pytest.fixture
+def told(snakemake):
+    """Run snakemake; return what it prints, and the first line of ours: one is there if it fails.
 
-    failed: bool
-    line: str  # the first line of ours, if there is one
-    printed: str
-
-
-def outcome_of(
-    snakefile: Path, folder: Path, environment: Mapping[str, str], *args: str, under=()
-) -> Outcome:
-    """Run snakemake in a folder, perhaps under another command, and return how it ended.
-
-    It prints no traceback, and a line of ours if it fails.
+    It prints no traceback.
     """
-    command = [*under, sys.executable, "-m", "snakemake", "--cores", "2"]
-    command += ["--snakefile", str(snakefile), "--directory", str(folder), *args]
-    caught = {"capture_output": True, "text": True, "check": False}
-    done = subprocess.run(command, **caught, timeout=LIMIT_S, env=os.environ | environment)
-    printed, failed = done.stdout + done.stderr, done.returncode != 0
-    said = _OURS.search(printed)
-    assert not _TRACEBACK.search(printed), printed
-    assert said or not failed, printed
-    return Outcome(failed, said[0] if said else "", printed)
+
+    def run(*args, fails=True, **options):
+        printed = snakemake(*args, fails=fails, timeout=LIMIT_S, **options)
+        said = _OURS.search(printed)
+        assert not _TRACEBACK.search(printed), printed
+        assert said or not fails, printed
+        return printed, said and said[0]
+
+    return run
 
 
 @pytest.fixture
@@ -110,50 +97,49 @@ def test_what_cannot_be_measured_or_read_is_refused_in_its_line(fault, scene, ro
 
 
 @each(lambda fault: fault.ask)
-def test_a_fault_ends_in_its_line_and_loses_no_row(fault, scene, root):
+def test_a_fault_ends_in_its_line_and_loses_no_row(fault, scene, told):
     before = records_of(scene)
-    options = ["--configfile", str(scene.write_config())]
-    found = outcome_of(root / "Snakefile", scene.folder, scene.environment, *fault.ask, *options)
-    assert re.search(fault.says, found.printed), found.printed
-    assert found.failed == fault.fails, found.printed
+    asked = [*fault.ask, "--configfile", str(scene.write_config())]
+    where = {"folder": scene.folder, "env": os.environ | scene.environment}
+    printed, _ = told(*asked, **where, fails=fault.fails)
+    assert re.search(fault.says, printed), printed
     after = records_of(scene)
     assert before.keys() <= after.keys()
     if fault.fails:
         assert {file: after[file] for file in before} == before
 
 
-def test_braces_in_the_path_of_the_workflow_are_told(root, tmp_path):
+def test_braces_in_the_path_of_the_workflow_are_told(told, root, tmp_path):
     checkout = tmp_path / "che{x}ckout"
     checkout.symlink_to(root)
-    found = outcome_of(checkout / "Snakefile", tmp_path, {}, "-n")
-    assert re.fullmatch(r"ConfigError: \S*/che\{x\}ckout has braces, .*; rename it", found.line)
+    _, line = told("-n", "--snakefile", str(checkout / "Snakefile"), folder=tmp_path)
+    assert re.fullmatch(r"ConfigError: \S*/che\{x\}ckout has braces, .*; rename it", line)
 
 
-def test_a_target_of_an_earlier_release_is_told_with_todays(root, tmp_path):
-    found = outcome_of(root / "Snakefile", tmp_path, {}, "-n", "shortlist")
-    assert found.line == "ConfigError: there is no target shortlist any more; it is `advise`"
+def test_a_target_of_an_earlier_release_is_told_with_todays(told, tmp_path):
+    _, line = told("-n", "shortlist", folder=tmp_path)
+    assert line == "ConfigError: there is no target shortlist any more; it is `advise`"
 
 
-def test_no_shell_runs_what_the_path_of_the_workflow_says(root, tmp_path):
+def test_no_shell_runs_what_the_path_of_the_workflow_says(told, root, tmp_path):
     checkout = tmp_path / """it's a $(touch pwned) "checkout\""""
     checkout.symlink_to(root)
     packed = shutil.copytree(root / "resources/campaigns/demo", tmp_path / "my $(touch pwned)'s")
     given = ["--configfile", str(packed / "campaign.yaml"), "--config", "claim={gamma: 4}"]
-    asked = ("page", "trace", "check_claim", *given)
-    found = outcome_of(checkout / "Snakefile", tmp_path, {}, *asked)
-    assert not found.failed, found.printed
+    asked = ["page", "trace", "check_claim", "--snakefile", str(checkout / "Snakefile"), *given]
+    told(*asked, folder=tmp_path, fails=False)
     assert (tmp_path / "results/demo/page/index.html").exists()
     assert not (tmp_path / "pwned").exists()
 
 
 @pytest.mark.parametrize("theirs", [".", "results"])
-def test_a_folder_that_another_user_owns_is_told(theirs, root, tmp_path):
+def test_a_folder_that_another_user_owns_is_told(theirs, told, tmp_path):
     (tmp_path / theirs).mkdir(exist_ok=True)
     (tmp_path / theirs).chmod(0o555)
     # Such permissions do not bind the administrator, who may do without that power.
     bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if not os.geteuid() else []
     if bound and not shutil.which(bound[0]):
         pytest.skip("no setpriv")
-    found = outcome_of(root / "Snakefile", tmp_path, {}, "-n", under=bound)
+    _, line = told("-n", folder=tmp_path, under=bound)
     (tmp_path / theirs).chmod(0o755)
-    assert re.fullmatch(r"ConfigError: \S* is another user's, or write-protected; .*", found.line)
+    assert re.fullmatch(r"ConfigError: \S* is another user's, or write-protected; .*", line)

@@ -123,7 +123,6 @@ def analysis_of(rows: list[dict]) -> Analysis:
     own = usual(pairs[is_no_control(pairs)])
     drafted = runs[runs["draft"] != "none"]
     too_fast = ["too_fast", "too_fast_alone", "reads_too_fast", "reads_too_fast_alone"]
-    times = {"decode_ms": 2000.0, "required_ms": 1000.0} | dict.fromkeys(too_fast, False)
     return replace(
         settings_of(rows),
         positions=acceptance_by_position(own),
@@ -131,7 +130,7 @@ def analysis_of(rows: list[dict]) -> Analysis:
         required_time=drafted[["run", "suite", "target", "draft", "gamma"]].assign(
             family=[target.partition("_")[0] for target in drafted["target"]],
             campaign="by_hand",
-            **times,
+            **{"decode_ms": 2000.0, "required_ms": 1000.0} | dict.fromkeys(too_fast, False),
         ),
     )
 
@@ -337,8 +336,7 @@ def loads(gains: Mapping[int, float], gamma: int = 4) -> list[dict]:
     """
     rows = []
     counts = {"rounds": 40, "drafted": 160, "accepted": 59, "replays": 0, "replays_rejected": 0}
-    prompts = ("code", "poem")
-    for (at_once, gain), repeat, prompt in product(gains.items(), range(3), prompts):
+    for (at_once, gain), repeat, prompt in product(gains.items(), range(3), ("code", "poem")):
         block = f"U/moe_q4/{at_once}/draft_0.8b-{gamma}/r{repeat}"
         plain = {"run": f"{block}/baseline/{prompt}"}
         drafted = counts | {"run": f"{block}/g{gamma}/{prompt}", "baseline": plain["run"]}
@@ -348,8 +346,7 @@ def loads(gains: Mapping[int, float], gamma: int = 4) -> list[dict]:
         ):
             common = {"block": block, "concurrency": at_once, "level": str(at_once), "load_s": 1.0}
             common["load_tokens_per_second"] = at_once * rate
-            row = _row("U", "moe_q4", draft, arm_gamma, prompt, repeat, rate)
-            rows.append(row | common | more)
+            rows.append(_row("U", "moe_q4", draft, arm_gamma, prompt, repeat, rate) | common | more)
     return rows
 
 
@@ -407,10 +404,9 @@ def runs_of_pair(
     """Return runs of both targets: three repeats of two prompts."""
     prompts, repeats = ("code", "letter"), 3
     rows = baseline_runs(speedups, prompts, repeats)
-    more = {"forced_acceptance": forced, "tokens": [1, 2, 3]}
     for gamma, prompt, (target, speedup) in product(gammas, prompts, speedups.items()):
         made = speculative_runs("S", target, DRAFT, gamma, [50 * speedup] * repeats, prompt)
-        rows += [row | more for row in made]
+        rows += [row | {"forced_acceptance": forced, "tokens": [1, 2, 3]} for row in made]
     return pd.DataFrame(rows)
 
 
@@ -431,11 +427,10 @@ def with_experiment(*, wide: bool = False) -> Analysis:
     )
     single = pd.DataFrame([{"model": SINGLE, "label": "MoE of one", "experts": 1}])
     models = pd.concat([full().models, single], ignore_index=True)
-    alone = {DENSE: (1.0, 0.9), MOE: (0.4, 0.3)}
     setting = full().settings.iloc[[0]].assign(suite="S", draft=DRAFT, gamma=4)
     settings = pd.concat(
         setting.assign(target=name, speedup=speedup, end_to_end=end_to_end)
-        for name, (speedup, end_to_end) in alone.items()
+        for name, (speedup, end_to_end) in {DENSE: (1.0, 0.9), MOE: (0.4, 0.3)}.items()
     )
     return replace(full(), upcycled_pairs=pairs, models=models, settings=settings)
 

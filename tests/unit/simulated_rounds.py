@@ -153,8 +153,7 @@ def forced(
     rows = [plain("V", target, repeat) for repeat in range(repeats)]
     for gamma, share, repeat in product(gammas, (0.0, 1.0), range(repeats)):
         seen = counts(gamma, partial(mul, int(share)), hybrid=hybrid)
-        forced_row = row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share)
-        rows.append(forced_row | seen)
+        rows.append(row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share) | seen)
     drifts = generator.normal(0, drift, repeats) if drift else np.zeros(repeats)
     errors = [
         generator.normal(0, noise) + drifts[one["repeat"]] * (one["draft"] != "none")
@@ -184,8 +183,7 @@ def real(
     suite: str, target: str, gamma: int, chance: float, repeats: int = 2, *, hybrid: bool = True
 ) -> list[dict[str, Any]]:
     """Return `drafted` runs in which each token was accepted by the same chance."""
-    accepts = partial(by_chance, chance)
-    return drafted(suite, target, [gamma], accepts, repeats, hybrid=hybrid)
+    return drafted(suite, target, [gamma], partial(by_chance, chance), repeats, hybrid=hybrid)
 
 
 def agreed(

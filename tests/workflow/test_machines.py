@@ -18,8 +18,7 @@ def hand_over(results):
         request, measured = load_kept(record)
         save(record, request, measured | {"machine": OTHER}, 1.0)
     for machine in results.glob("machines/**/r1.json"):
-        changed = json.loads(machine.read_text()) | {"id": OTHER}
-        machine.write_text(json.dumps(changed))
+        machine.write_text(json.dumps(json.loads(machine.read_text()) | {"id": OTHER}))
 
 
 def test_machines_of_one_kind_share_a_campaign(tiny, campaign, tmp_path):
@@ -33,8 +32,7 @@ def test_machines_of_one_kind_share_a_campaign(tiny, campaign, tmp_path):
     assert len(machine["machines"]) == 1
 
     hand_over(results)
-    asked = ("runs", "results/tiny/machine.json", "--rerun-triggers", "mtime")
-    campaign(tiny, *asked)
+    campaign(tiny, "runs", "results/tiny/machine.json", "--rerun-triggers", "mtime")
     machine = json.loads((results / "machine.json").read_text())
     assert len(machine["machines"]) == 2
     assert read_runs(results / "runs.parquet")["machine"].nunique() == 2

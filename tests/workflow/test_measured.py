@@ -40,10 +40,9 @@ def measured(snakemake, built_from_source, module_folder):
     for name, suite in GIVEN["suites"].items():
         config["suites"][name] = {"title": name, "prompts": ["code"]} | suite
     [split] = write_models(module_folder, split=varied(DENSE, dtype="BF16")).values()
-    parts = split_model(split, module_folder / "parts", "split", len(PARTS))
 
     with StandIn(module_folder / "repositories") as hub:
-        for part in parts:
+        for part in split_model(split, module_folder / "parts", "split", len(PARTS)):
             hub.add("lab/split-GGUF", "main", f"BF16/{part.name}", part)
         there = environment(hub, module_folder / "hf", **from_folder(module_folder / "wheels"))
         run = partial(run_campaign, snakemake, module_folder, config, env=there)

@@ -58,8 +58,7 @@ class Checkout:
         return found
 
     def states(self) -> dict[Path, int]:
-        files = (self.folder / "results").rglob("*")
-        return {file: file.lstat().st_mtime_ns for file in files}
+        return {file: file.lstat().st_mtime_ns for file in (self.folder / "results").rglob("*")}
 
     @contextmanager
     def changed(self, name: str, change: Any = None, seconds: float = 0):

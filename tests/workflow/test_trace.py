@@ -13,8 +13,7 @@ def test_one_prompt_is_decoded_shown_round_by_round_and_packed(tiny, campaign, f
     assert len(made.tokens) == 16  # as its runs
     assert made.synthetic
     assert f"round {len(made.rounds)} " in printed
-    counts = f"Drafted: {made.drafted}. Accepted: {made.accepted}."
-    assert counts in " ".join(printed.split())
+    assert f"Drafted: {made.drafted}. Accepted: {made.accepted}." in " ".join(printed.split())
     assert "\x1b" not in printed
     assert not (folder / "blocks").exists()  # it needs none of the campaign's runs
     assert "round 1 " in (folder / "logs/trace.log").read_text()

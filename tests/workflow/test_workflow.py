@@ -49,8 +49,7 @@ def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
 
 
 def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakemake, tmp_path):
-    printed = snakemake("help", folder=tmp_path)
-    targets = re.findall(r"^(\w+) +[A-Z].*\.$", printed, re.MULTILINE)
+    targets = re.findall(r"^(\w+) +[A-Z].*\.$", snakemake("help", folder=tmp_path), re.MULTILINE)
     assert {"plan", "paper", "tables", "runs", "page", "advise", "suite_moe_baseline"} <= set(
         targets
     )
@@ -83,8 +82,7 @@ def test_advice_and_a_suites_summary_are_printed_at_every_call_and_more_repeats_
     assert "\ntarget: every setting was measured once, so no interval is known\n" in printed
     assert printed.count("Suite S: Speculative, 4 runs") == 1
     advice = json.loads((measured / "results/tiny/advice.json").read_text())
-    answers = {row["target"]: row["answer"] for row in advice["targets"]}
-    assert answers == {"target": "not known"}
+    assert {row["target"]: row["answer"] for row in advice["targets"]} == {"target": "not known"}
     tiny["measurement"]["repeats"] = 3
     printed = campaign(tiny, "advise", "suite_S")
     assert jobs(printed)["measure_block"] == 4
@@ -112,8 +110,7 @@ def test_the_same_binaries_elsewhere_measure_nothing_again_and_rendering_needs_n
 ):
     folder = shutil.copytree(engine_bin, tmp_path / "moved", copy_function=linked)
     moved = tiny | {"engines": {"built": {"source": "path", "path": str(folder)}}}
-    planned = jobs(campaign(moved, "runs"))
-    assert not {"build_engine", "measure_block"} & planned.keys()
+    assert not {"build_engine", "measure_block"} & jobs(campaign(moved, "runs")).keys()
     shutil.rmtree(folder)
     assert "measure_block" not in jobs(campaign(moved, "-n", "--forcerun", "collect_table", "runs"))
 

@@ -90,15 +90,13 @@ def test_known_costs_are_recovered_and_timed_passes_tell_them_apart(hybrid):
     # A replay saves no state, so what a round needs for that counts as its own.
     replay = made.REPLAY_COST + made.OVERHEAD_COST if hybrid else 0
     assert model.costs[-1] == pytest.approx(STEP_MS * replay, abs=1e-9)
-    shown = pytest.approx(replay or np.nan, nan_ok=True)
-    assert steps["replay_ms"].to_numpy() == shown
+    assert steps["replay_ms"].to_numpy() == pytest.approx(replay or np.nan, nan_ok=True)
 
 
 def test_passes_are_as_timed_and_may_fall_with_the_width():
     pair = fitted(noise=0.1)
-    table = verification([pair], SETTINGS).set_index("n_tokens")
     logs = np.log(pair.timed.passes[9])
-    row = table.loc[9]
+    row = verification([pair], SETTINGS).set_index("n_tokens").loc[9]
     assert row["pass_ms"] == pytest.approx(np.exp(logs.mean()))
     # Two repeats: with one degree of freedom alone, Student's t is 12.7 times half their distance.
     reach = np.log(row["pass_ms_high"] / row["pass_ms"])
@@ -123,10 +121,8 @@ def test_rows_without_equal_passes_are_compared_with_the_servers_own_token(hybri
     cold = pass_times().assign(
         first_ms=np.nan, sampled_ms=np.nan, ms=lambda rows: rows["ms"] + graph
     )
-    of_draft = cold["model"] == "draft_0.8b"
-    cold.loc[of_draft, "ms"] -= graph
-    runs = with_speedups(frame(forced(hybrid=hybrid)))
-    (pair,) = fit_pairs(runs, cold, SETTINGS)
+    cold.loc[cold["model"] == "draft_0.8b", "ms"] -= graph
+    (pair,) = fit_pairs(with_speedups(frame(forced(hybrid=hybrid))), cold, SETTINGS)
     assert pair.timed.token.tolist() == pytest.approx([STEP_MS] * 2)
     table = round_costs([pair])
     assert table["overhead_ms"].to_numpy() == pytest.approx(STEP_MS * made.OVERHEAD_COST - graph)
@@ -317,8 +313,7 @@ def test_break_even_is_where_the_speedup_is_1():
     passes = verification([pair], SETTINGS)
     assert passes["pass_ms"].notna().all()
     assert passes[["pass_ms_low", "pass_ms_high"]].isna().all(axis=None)
-    table = break_even([pair], pd.DataFrame()).set_index("gamma")
-    at = table.loc[4]
+    at = break_even([pair], pd.DataFrame()).set_index("gamma").loc[4]
     cost = 4 * DRAFT_COST + made.pass_cost(5)
     assert at["at_100"] == pytest.approx(5 / cost)
     assert at["at_0"] == pytest.approx(1 / cost)

@@ -112,8 +112,7 @@ def test_unlike_tokens_and_acceptance_are_reported():
 
 
 def test_forced_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
-    forced = runs_of_pair({DENSE: 1.2, MOE: 0.6}, forced=0.5)
-    [row] = pairs_of(forced).to_dict("records")
+    [row] = pairs_of(runs_of_pair({DENSE: 1.2, MOE: 0.6}, forced=0.5)).to_dict("records")
     assert (row["forced_acceptance"], row["ratio"]) == (0.5, pytest.approx(0.5))
     assert np.isnan(row["same_tokens"])
 
@@ -132,8 +131,7 @@ def test_the_cost_of_passes_is_in_tokens_of_the_server_and_over_the_dense_models
     # The one without a counterpart and without a baseline.
     alone = {("another", 1), ("another", 5)}
     tokens = (rows["ms"] / rows["of_token"]).dropna().to_dict()
-    expected = {(DENSE, 1): 10, (DENSE, 5): 10, (MOE, 1): 12, (MOE, 5): 12}
-    assert tokens == pytest.approx(expected)
+    assert tokens == pytest.approx({(DENSE, 1): 10, (DENSE, 5): 10, (MOE, 1): 12, (MOE, 5): 12})
     assert rows.loc[[(DENSE, 5), (MOE, 5)], "of_single"].tolist() == pytest.approx([1.5, 3])
     assert {*rows.index[rows["ratio"].isna()]} == {*rows.index[rows["dense"].isna()]} == alone
     assert rows.loc[(MOE, 5), ["ratio", "ratio_low"]].tolist() == pytest.approx([2.4, 2.4])

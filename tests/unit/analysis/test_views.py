@@ -43,8 +43,7 @@ def test_a_setting_of_both_campaigns_is_one_row_and_comes_first():
 
 def test_a_setting_is_known_by_its_prompts_whatever_suites_are_called():
     one = analysis_of(of_prompt("code"))
-    longer = named(analysis_of(of_prompt("code", "story", rate=70)), "other")
-    assert settings(one, longer) == [
+    assert settings(one, named(analysis_of(of_prompt("code", "story", rate=70)), "other")) == [
         ("MoE Q4", "Draft 0.8B", 4, "B", {"by_hand": 1.2}),
         ("MoE Q4", "Draft 0.8B", 4, "B", {"other": 1.4}),
     ]

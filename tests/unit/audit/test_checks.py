@@ -179,8 +179,7 @@ def after(check, *rows, run="B/target/draft/g4/r1", **options):
 def test_a_good_campaign_passes_every_check_that_applies():
     audit = audited(campaign())
     assert failures(audit) == failures(audited(campaign(unrelated()))) == {}
-    passed = audit[audit["verdict"] == "pass"].groupby("check")["run"].nunique().to_dict()
-    assert passed == {
+    assert audit[audit["verdict"] == "pass"].groupby("check")["run"].nunique().to_dict() == {
         "accounting": 7,
         "rejected_drafts": 3,
         "draft_time": 3,
@@ -215,8 +214,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("change", "checks"), FAULTS.values(), ids=FAULTS)
 def test_a_planted_fault_is_caught_by_its_own_checks_and_in_its_own_row(change, checks):
-    audit = audited(campaign(speculative(1, **change)))
-    assert failures(audit) == {"B/target/draft/g4/r1": checks}
+    assert failures(audited(campaign(speculative(1, **change)))) == {"B/target/draft/g4/r1": checks}
 
 
 def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_none():
@@ -433,11 +431,9 @@ def test_the_experts_that_should_be_visited_are_held_to_what_was_read(factor, ve
 
 def test_a_disturbed_baseline_times_no_run_and_makes_none_suspicious():
     waited = {"disturbed_reason": "a thread waited", "wait_share": 0.4}
-    slowed = plain(repeat=1, ms_per_token=2 * TARGET_MS, **waited)
-    audit = audited(campaign(slowed))
+    audit = audited(campaign(plain(repeat=1, ms_per_token=2 * TARGET_MS, **waited)))
     assert failures(audit) == {}
-    found = finding(audit, "baseline_time")
-    assert found["why"] == "the machine was disturbed during its baseline"
+    assert finding(audit, "baseline_time")["why"] == "the machine was disturbed during its baseline"
     fast = plain(repeat=1, ms_per_token=TARGET_MS / 10, **waited)
     assert after("draft_time", fast)["bound"] == after("draft_time")["bound"]
     undisturbed = plain(repeat=1, ms_per_token=0.95 * TARGET_MS)
@@ -476,8 +472,7 @@ def test_the_repeat_that_differs_from_the_others_is_named():
     runs = campaign(*(speculative(repeat, tokens=TOKENS[::-1]) for repeat in range(3)))
     assert set(map(frozenset, failures(audited(runs)).values())) == {frozenset({"unjudged_text"})}
     # Of another prompt no text is judged.
-    other = {"prompt_sha256": "f" * 64, "tokens": TOKENS[::-1]}
-    audit = audited(campaign(speculative(1, **other)))
+    audit = audited(campaign(speculative(1, prompt_sha256="f" * 64, tokens=TOKENS[::-1])))
     assert failures(audit) == {"B/target/draft/g4/r1": {"unjudged_text"}}
     assert "none/r1 had another prompt" in finding(audit, "unjudged_text")["why"]
     found = finding(audit, "determinism")
@@ -488,8 +483,7 @@ def test_the_repeat_that_differs_from_the_others_is_named():
 
 def test_runs_are_counted_by_setting_by_prompt_and_in_all():
     # It breaks several checks.
-    bad = speculative(1, decode_ms=160.2, decode_failures=3)
-    audit = audited(campaign(bad))
+    audit = audited(campaign(speculative(1, decode_ms=160.2, decode_failures=3)))
     summary = summarise_audit(audit).set_index(["target", "draft"])
     setting, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
     assert (setting["runs"], setting["flagged"], setting["gamma"]) == (3, 1, 4)
@@ -733,7 +727,6 @@ def divergence(run, gap, by_width, options=""):
 @pytest.mark.parametrize(("options", "near"), [("", 0.5), ("-ctk q8_0", 0.125)])
 def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences(options, near):
     """Those with other options by themselves."""
-    near_one = divergence("near", 0.25, {"2": 0.125})
     far = divergence("far", 3.0, {"2": 2.5}, options)
-    found = gaps_of({"target": "t", "divergences": [near_one, far]})
+    found = gaps_of({"target": "t", "divergences": [divergence("near", 0.25, {"2": 0.125}), far]})
     assert found == {"near": Gap(5, 0.25, near), "far": Gap(5, 3.0, 0.5)}

@@ -46,14 +46,12 @@ def test_a_planted_loop_is_found_wherever_three_turns_of_it_fit(length):
 
 def test_texts_with_refrains_do_not_loop_but_for_the_rules_of_two_tables():
     # Words are coarser than a model's tokens, of which these rules have too few.
-    texts = yaml.safe_load((ROOT / "tests/refrains.yaml").read_text())
     found = {
         f"{kind}, {name}": looping(words_of(text))
-        for kind, named in texts.items()
+        for kind, named in yaml.safe_load((ROOT / "tests/refrains.yaml").read_text()).items()
         for name, text in named.items()
     }
-    looped = {name: share for name, share in found.items() if share}
-    assert looped == {
+    assert {name: share for name, share in found.items() if share} == {
         "table, prices": pytest.approx(21 / 185),  # | --- | --- | --- | --- | --- |
         "table, results": pytest.approx(16 / 131),  # |------|---|---|---|
     }

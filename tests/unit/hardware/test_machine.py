@@ -37,8 +37,7 @@ ARM_LSCPU = "Architecture:  aarch64\n  Model name:  Neoverse-V1\n    Model:  1\n
     ],
 )
 def test_a_build_tells_its_commit_and_number(tmp_path, said, build):
-    server = write_program(tmp_path / "llama server", f"echo '{said}' >&2")
-    assert machine.build_of(server) == build
+    assert machine.build_of(write_program(tmp_path / "llama server", f"echo '{said}' >&2")) == build
 
 
 @pytest.fixture

@@ -54,8 +54,7 @@ def test_every_expert_has_the_bytes_of_the_dense_block(tmp_path, kind):
 def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, tmp_path):
     moe = write_moe(dense, tmp_path / "moe.gguf", used=2)
     before, after = (read_header(file).metadata for file in (dense, moe))
-    added = {key: value.value for key, value in after.items() if before.get(key) != value}
-    assert added == {
+    assert {key: value.value for key, value in after.items() if before.get(key) != value} == {
         "llama.expert_count": 4,
         "llama.expert_used_count": 2,
         "llama.expert_feed_forward_length": FFN,
@@ -66,8 +65,7 @@ def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, tmp_path):
 def test_a_router_depends_on_the_layer_alone_and_on_no_machine(dense, tmp_path):
     tensors = tensors_of(write_moe(dense, tmp_path / "moe.gguf"))
     first, second, third = (tensors[f"blk.{n}.ffn_gate_inp.weight"].data for n in range(3))
-    digest = hashlib.sha256(third.astype("<f4").tobytes()).hexdigest()
-    assert digest.startswith("0acd39f1")
+    assert hashlib.sha256(third.astype("<f4").tobytes()).hexdigest().startswith("0acd39f1")
     assert not (first == second).any()
     constant = tensors_of(write_moe(dense, tmp_path / "constant.gguf", router="constant"))
     assert not constant["blk.2.ffn_gate_inp.weight"].data.any()  # equal logits

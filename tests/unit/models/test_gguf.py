@@ -140,8 +140,7 @@ def test_an_mtp_block_reads_itself_and_the_output_matrix_for_each_token(by_hand)
     block = {"blk.1.nextn.eh_proj": (1, 32), "blk.1.ffn_up_exps": (8, 2, 32)}
     numbers = {"llama.block_count": 2, "llama.nextn_predict_layers": 1}
     numbers |= {"llama.expert_count": 8, "llama.expert_used_count": 2}
-    tied = read_info(by_hand(EMBEDDING | block, numbers))
-    assert tied.mtp_bytes == 2 * (32 + 512 // 4 + 96)
+    assert read_info(by_hand(EMBEDDING | block, numbers)).mtp_bytes == 2 * (32 + 512 // 4 + 96)
     tables = {"output": (4, 32), "blk.1.nextn.embed_tokens": (3, 32)}
     assert read_info(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (160 + 128)
     tables["blk.1.nextn.shared_head_head"] = (6, 32)
@@ -225,8 +224,7 @@ def test_a_split_model_has_the_info_of_the_whole_one_through_its_link_too(tmp_pa
     whole, split = read_info(dense), read_info(parts[0])
     assert split.size_bytes == sum(part.stat().st_size for part in parts)
     lines = "".join(f"{sha256_of(part)}\n" for part in parts)
-    digest = hashlib.sha256(lines.encode()).hexdigest()
-    assert digest_of_parts([*map(sha256_of, parts)]) == digest
+    assert digest_of_parts([*map(sha256_of, parts)]) == hashlib.sha256(lines.encode()).hexdigest()
     assert replace(split, size_bytes=whole.size_bytes) == whole
     link(parts[0], tmp_path / "model.gguf")
     assert read_info(tmp_path / "model.gguf") == split
@@ -275,5 +273,4 @@ def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense, tmp_p
     write_info(dense, entry, None, ("", ""), info)
     assert load_info(info).sha256 == digest
     with pytest.raises(ModelError, match=f"SHA-256 {digest}, not {'0' * 64}; correct"):
-        wrong = entry.model_copy(update={"sha256": "0" * 64})
-        write_info(dense, wrong, None, ("", ""), info)
+        write_info(dense, entry.model_copy(update={"sha256": "0" * 64}), None, ("", ""), info)

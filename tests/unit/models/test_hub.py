@@ -140,8 +140,7 @@ def test_what_cannot_be_fetched_is_one_line_and_then_fetched_by_the_same_command
 
 def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
     entry = {"sha256": digest(served), "size_bytes": served.stat().st_size}
-    said = user.fetch(**entry)
-    assert said == f"{PLACE}: 0.1 MB to download into {user.folder}/home/hub\n"
+    assert user.fetch(**entry) == f"{PLACE}: 0.1 MB to download into {user.folder}/home/hub\n"
     assert user.out.resolve() == user.blobs / digest(served)
     assert digest(user.out) == digest(served)
     assert digest(served) in seen_of_model(user.out).read_text()  # it is not hashed again

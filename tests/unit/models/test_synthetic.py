@@ -58,8 +58,7 @@ def test_a_moe_is_the_dense_model_and_the_gate_of_its_shared_expert_halves_it(tm
     np.testing.assert_equal(mixing, {name: moe[name] for name in mixing})
     for layer in range(LARGE.layers):
         block = f"blk.{layer}"
-        gate = moe[f"{block}.ffn_gate_inp_shexp.weight"]
-        assert not gate.any()  # whose sigmoid is one half
+        assert not moe[f"{block}.ffn_gate_inp_shexp.weight"].any()  # whose sigmoid is one half
         for name, halved in (("ffn_gate", 1), ("ffn_up", 1), ("ffn_down", 2)):
             shared = moe[f"{block}.{name}_shexp.weight"] / np.float16(halved)
             np.testing.assert_array_equal(shared, dense[f"{block}.{name}.weight"])
@@ -125,8 +124,7 @@ EXPERTS = Tensor("any", (4, 16, 256), 0.0, 0.05, "F32", "any")
 def decoded(tensor: Tensor, seed: int = 0) -> npt.NDArray[np.float32]:
     """Return the weights of a quantized tensor, as the reference decodes them."""
     blocks = np.concatenate(list(stored(tensor, seed)))
-    weights = dequantize(blocks, gguf.GGMLQuantizationType[tensor.dtype])
-    return weights.reshape(tensor.shape)
+    return dequantize(blocks, gguf.GGMLQuantizationType[tensor.dtype]).reshape(tensor.shape)
 
 
 @pytest.mark.parametrize("dtype", QUANTIZED)

@@ -66,8 +66,7 @@ def recording(**more):
 
 
 def test_a_number_without_an_interval_leaves_no_hole_in_a_sentence():
-    text = page_of(made.with_experiment(wide=True))
-    said = re.findall(r"<p>.*?</p>", text, re.DOTALL)
+    said = re.findall(r"<p>.*?</p>", page_of(made.with_experiment(wide=True)), re.DOTALL)
     for words in ("too few repeats", "遍数太少，说不准"):
         assert any(f"({words})" in passage for passage in said)
         assert not any(re.search(f"[^(]{words}", passage) for passage in said)
@@ -106,12 +105,10 @@ class Reader(HTMLParser):
 )
 def test_every_campaign_has_a_whole_page(make):
     page = Reader(page_of(make()))
-    text = "".join(page.words)
-    assert "nan" not in re.findall(r"[a-z]+", text.lower())
+    assert "nan" not in re.findall(r"[a-z]+", "".join(page.words).lower())
     ids = page.attributes("id")
     assert len(ids) == len(set(ids))
-    anchors = {href[1:] for href in page.attributes("href") if href.startswith("#")}
-    assert anchors <= set(ids)
+    assert {href[1:] for href in page.attributes("href") if href.startswith("#")} <= set(ids)
     assert set(" ".join(page.attributes("aria-labelledby")).split()) <= set(ids)
     assert ("table-speculation" in ids) == (make is not without_drafts)
     assert ("whatif" in ids) == (make is costed)
@@ -124,8 +121,7 @@ def test_the_page_loads_nothing_and_links_only_to_its_data():
     assert all(address.startswith("data:") for address in page.attributes("src"))
     links = {link for link in page.attributes("href") if not link.startswith(("#", "data/"))}
     assert links == {"data:,", "?lang=zh-CN"}
-    names = {link for link in page.attributes("href") if link.startswith("data/")}
-    assert names == {
+    assert {link for link in page.attributes("href") if link.startswith("data/")} == {
         *(f"data/{name}.csv" for name in ("columns", *data_names(full()))),
         "data/trace.json",
     }
@@ -150,8 +146,7 @@ def ones_own(analysis):
 
 
 def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out():
-    analysis = advised(ones_own(full()))
-    text = page_of(analysis, {"speedup_by_gamma": PICTURE})
+    text = page_of(advised(ones_own(full())), {"speedup_by_gamma": PICTURE})
     words = "".join(Reader(text).words)
     assert "<title" in text
     assert "MoE Q4 runs 1.40× as fast with Draft 0.8B" in words

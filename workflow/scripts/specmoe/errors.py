@@ -64,9 +64,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint for a misspelt name: the nearest known name, or all of them."""
     candidates = sorted(known)
     close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(candidates) or 'none'}"
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(candidates) or 'none'}"
 
 
 # A list of errors that is longer says no more than its begin.

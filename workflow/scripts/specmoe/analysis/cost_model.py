@@ -184,8 +184,7 @@ class CostModel:
         # The chances of accepting exactly 0, 1, ... of them, but not all.
         partly: Array = -np.diff(held, prepend=1.0) * self.replays
         accepted, replays = float(held.sum()), float(partly.sum())
-        work = self._work(gamma, np.eye(gamma + 1)[gamma], partly)
-        return accepted, 1 + accepted + replays, work
+        return accepted, 1 + accepted + replays, self._work(gamma, np.eye(gamma + 1)[gamma], partly)
 
     def _work(self, gamma: int, drafted: Array, replayed: Array, single: int = 0) -> Array:
         """Return the amount of each cost in rounds and replays.

@@ -69,10 +69,9 @@ def verification(fitted: Iterable[Fitted], statistics: Statistics) -> pd.DataFra
     rows = []
     for pair in fitted:
         token_ms = pair.model.costs[0]
-        logs = np.log(pair.timed.passes)
         copied = {"saved_ms": pair.timed.saved, "restored_ms": pair.timed.restored}
         for n_tokens in pair.model.knots["pass"]:
-            mean = block_mean(logs[n_tokens].to_numpy(float))
+            mean = block_mean(np.log(pair.timed.passes[n_tokens]).to_numpy(float))
             row: dict[str, Any] = pair.identity | {"n_tokens": n_tokens, "token_ms": token_ms}
             row |= {"pass_ms": mean, "of_token": mean._replace(log=mean.log - math.log(token_ms))}
             row |= {name: float(ms.mean()) or np.nan for name, ms in copied.items()}
@@ -102,11 +101,10 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
     for pair in fitted:
         model = pair.model
         places = [(kind, at) for kind, knots in model.knots.items() for at in knots]
-        common = {"replays": model.replays, "quantile": model.quantile, "widest": pair.widest}
         rows += [
             pair.identity
             | {"kind": kind, "at": at, "without_repeat": repeat, "ms": float(ms)}
-            | common
+            | {"replays": model.replays, "quantile": model.quantile, "widest": pair.widest}
             for repeat, costs in enumerate([model.costs, *model.without])
             for (kind, at), ms in zip(places, costs, strict=True)
         ]
@@ -132,8 +130,7 @@ def predictions(
         counts = counts_of(members)
         gamma = int(members["gamma"].iloc[0])
         tokens = np.array([run.tokens for run in counts])
-        work = np.array([model.work(run) for run in counts])
-        speedups, without = model.speedups(tokens, work)
+        speedups, without = model.speedups(tokens, np.array([model.work(run) for run in counts]))
         members = members.assign(predicted=speedups)
         # Over blocks, as every speedup: a block may lack a pair that the others have.
         measured = mean_speedup(members).estimate(statistics.confidence)

@@ -121,11 +121,10 @@ def models(analysis: Analysis) -> pd.DataFrame:
     A model that was measured in several ways has several rates, and none here.
     """
     settings, levels, every = usual_settings(analysis), analysis.levels, analysis.settings
-    unrelated = every.loc[every["control"] == Control.UNRELATED, "draft_model"]
     members = {
         "target": {*settings["target"], *levels["target"]},
         "draft": {*settings["draft_model"], *levels["draft_model"]},
-        "control": {*unrelated},
+        "control": {*every.loc[every["control"] == Control.UNRELATED, "draft_model"]},
     }
     frame = analysis.models
     roles = [
@@ -228,14 +227,13 @@ def experiment(analysis: Analysis) -> Record:
     while (before := steps[0]["before"]) in of_suite:
         steps.insert(0, of_suite[before])
     others = alike[(alike["dense"] != chosen["dense"]) & alike["step"].str.endswith(STEPS[-1])]
-    same = min(step["same_tokens"] for step in steps)
     draft = models.loc[chosen["draft_model"]]
     return _with_speedups(chosen, analysis) | {
         "steps": steps,
         "like": [_with_speedups(row, analysis) for row in records(others)],
         "draft_type": draft["type"],
         "drafts_itself": draft["network"] == models.at[chosen["dense"], "network"],
-        "same_tokens": same,
+        "same_tokens": min(step["same_tokens"] for step in steps),
     }
 
 
@@ -248,11 +246,10 @@ def _with_speedups(pair: Record, analysis: Analysis) -> Record:
     setting = [*MEASURED_BY, "suite", "draft", "gamma"]
     of_pair = settings[(settings[setting] == [pair[key] for key in setting]).all(axis=1)]
     by_target = {row["target"]: row for row in records(of_pair)}
-    names = [*map("".join, product(("speedup", "end_to_end"), ("", "_low", "_high")))]
     speedups = {
         f"{role}{name}": by_target.get(pair[model], {}).get(name)
         for role, model in (("", "target"), ("dense_", "dense"))
-        for name in names
+        for name in map("".join, product(("speedup", "end_to_end"), ("", "_low", "_high")))
     }
     return pair | speedups
 
@@ -330,8 +327,7 @@ def claims(analysis: Analysis) -> pd.DataFrame:
     """
     judged = analysis.claims
     measured_by = judged.groupby("measured_by", sort=False).ngroup()
-    last = judged["comparisons"] == 0
-    places = (2 * measured_by + last).sort_values(kind="stable").index
+    places = (2 * measured_by + (judged["comparisons"] == 0)).sort_values(kind="stable").index
     return judged.loc[places].assign(**({} if measured_by.max() > 0 else {"measured_by": None}))
 
 

@@ -57,8 +57,7 @@ def check_draft_time(run: Run, given: Evidence, *, steady: bool = True) -> Findi
         return Finding(f"its baselines {'differ or are few' if steady else 'are many and alike'}")
     counts, draft_ms = run.numbers, draft_time(run, given)
     work = f"{counted(counts.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
-    passes_ms = counts.load_decodes * token_ms
-    parts = [_long_enough(1000 * counts.load_s, passes_ms, work, given)]
+    parts = [_long_enough(1000 * counts.load_s, counts.load_decodes * token_ms, work, given)]
     if run.speculative:
         work = f"{counted(counts.rounds, 'round')} at {token_ms:.2f} ms"
         work += f" and {counted(counts.drafted, 'drafted token')} at {draft_ms:.2f} ms"

@@ -184,9 +184,8 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         handles.append(parts.handle(_GREY._replace(marker="s"), "accepted, forced", hollow=True))
     if settings["break_even"].isna().any():
         handles.append(Line2D([], [], label="never pays", **_NEVER))
-    groups = settings.groupby("series", sort=False)
     labels = (parts.GAMMA_LABEL, parts.ACCEPTANCE_LABEL)
-    return parts.draw_panels(groups, draw_panel, labels, handles)
+    return parts.draw_panels(settings.groupby("series", sort=False), draw_panel, labels, handles)
 
 
 def plot_required_time(analysis: Analysis) -> Figure | None:

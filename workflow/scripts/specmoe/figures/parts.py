@@ -42,15 +42,14 @@ def draw_panels(
     draw_panel: Callable[[Axes, pd.DataFrame], None],
     labels: Sequence[str],
     handles: Sequence[Line2D],
-    finish: Callable[[Axes], None] = lambda axes: None,
     *,
     title: Callable[[pd.DataFrame], str] = target_title,
     **layout: Any,
 ) -> Figure | None:
     """Return a figure with a panel for each group of a `groupby`; None without groups.
 
-    `labels` are those of the horizontal axes, and of the vertical ones. `finish` sees each panel
-    after all are drawn; `layout` is that of `make_panels`.
+    `labels` are those of the horizontal axes, and of the vertical ones; `layout` is that of
+    `make_panels`.
     """
     listed = [members for _, members in groups]
     if not listed:
@@ -59,8 +58,6 @@ def draw_panels(
     for axes, members in zip(panels, listed, strict=True):
         draw_panel(axes, members)
         axes.set_title(title(members))
-    for axes in panels:
-        finish(axes)
     for put, label in zip((figure.supxlabel, figure.supylabel), labels, strict=False):
         put(label)
     return with_legend(figure, handles)

@@ -73,12 +73,11 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
         marks = {series: look._replace(line="none") for series, look in looks.items()}
         parts.draw_series(axes, members[members["speedup"].notna()], "gamma", "speedup", marks)
         parts.whole_numbers(axes)
+        parts.mark_no_change(axes)
 
     groups, handles = settings.groupby("draft_rank"), parts.series_handles(settings, looks)
     labels = (parts.GAMMA_LABEL, parts.SPEEDUP_LABEL)
-    return parts.draw_panels(
-        groups, draw_panel, labels, handles, parts.mark_no_change, title=_draft
-    )
+    return parts.draw_panels(groups, draw_panel, labels, handles, title=_draft)
 
 
 def plot_levels(analysis: Analysis) -> Figure | None:
@@ -166,10 +165,11 @@ def plot_state(analysis: Analysis) -> Figure | None:
         parts.draw_series(axes, members, other, "speedup", marks, by="target")
         colour = looks[str(members["target"].iloc[0])].colour
         axes.plot(members[other], members["expected"], color=colour, linewidth=0.8)
+        parts.mark_no_change(axes)
 
     groups, labels = quarters.groupby("target_rank"), (_OTHER_LABEL, parts.SPEEDUP_LABEL)
     handles = [parts.handle(_GREY, "a quarter of the blocks"), _LINE]
-    return parts.draw_panels(groups, draw_panel, labels, handles, parts.mark_no_change)
+    return parts.draw_panels(groups, draw_panel, labels, handles)
 
 
 def _draft(members: pd.DataFrame) -> str:

@@ -117,8 +117,6 @@ def _rows(
             _mark(axes, setting, place, Look(colour, markers[setting[mark]], "none"))
         axes.axvline(1, **parts.REFERENCE_LINE, zorder=1)
         axes.set_xlim(0, 1.04 * furthest)
-
-    def finish(axes: Axes) -> None:  # they share the axis of settings
         axes.set_ylim(height, -_EDGE)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter("{x:g}")
@@ -132,7 +130,7 @@ def _rows(
     layout: Any = {"most_columns": _MAX_COLUMNS, "around_in": 0.9, "single": 1}
     layout |= {"row_in": _LINE_IN * height + 0.45, "title": title}
     groups, labels = settings.groupby("series", sort=False), [parts.SPEEDUP_LABEL]
-    return parts.draw_panels(groups, draw_panel, labels, handles, finish, **layout)
+    return parts.draw_panels(groups, draw_panel, labels, handles, **layout)
 
 
 def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = False) -> None:

@@ -82,6 +82,4 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
 def short(label: str) -> str:
     """Return a label that fits a legend: a long label loses its middle."""
     label, half = " ".join(label.split()), (LABEL_LENGTH - 1) // 2
-    if len(label) <= LABEL_LENGTH:
-        return label
-    return f"{label[:half]}…{label[-half:]}"
+    return label if len(label) <= LABEL_LENGTH else f"{label[:half]}…{label[-half:]}"

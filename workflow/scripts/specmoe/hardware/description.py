@@ -185,8 +185,7 @@ def write_description(
     if first and first.exists():
         with named_if_damaged(first):
             # What the user states now is no difference.
-            kinds = map(_kind, (read_record(first) | stated(given), facts))
-            if differing := first_changes(*kinds):
+            if differing := first_changes(*map(_kind, (read_record(first) | stated(given), facts))):
                 raise MeasurementError(
                     f"machine {facts['id']} is of another kind than the campaign's first one"
                     f" ({differing}); give its runs a campaign.name of their own"

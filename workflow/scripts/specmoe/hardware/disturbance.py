@@ -166,8 +166,7 @@ def read_state(pid: int | None) -> State:
     kinds = ("user", "nice", "system", "irq", "softirq")
     try:
         times = psutil.Process(pid).cpu_times()
-        tools_s = times.children_user + times.children_system
-        server_s = times.user + times.system if pid else tools_s
+        server_s = times.user + times.system if pid else times.children_user + times.children_system
     except psutil.Error:
         server_s = None
     # Empty on macOS, and of tools that have ended.
@@ -240,5 +239,4 @@ def busiest(before: Usage, after: Usage) -> list[tuple[str, float]]:
     shares: Any = Counter()
     for (pid, name), used_s in after[1].items():
         shares[name] += (used_s - before[1].get((pid, name), 0.0)) / all_s
-    most = shares.most_common(MOST_NAMED)
-    return [(name, share) for name, share in most if share >= LEAST_SHARE]
+    return [(name, share) for name, share in shares.most_common(MOST_NAMED) if share >= LEAST_SHARE]

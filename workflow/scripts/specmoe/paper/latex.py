@@ -138,8 +138,7 @@ def _body(table: Table, rows: Sequence[list[str]]) -> Iterator[str]:
         yield _line([""] * known + latex[known:])
         below = row.get(about.below)
         if pd.notna(below):
-            note = rf"\multicolumn{{{width - 1}}}{{l}}{{\emph{{{to_latex(below)}}}}}"
-            yield _line(["", note])
+            yield _line(["", rf"\multicolumn{{{width - 1}}}{{l}}{{\emph{{{to_latex(below)}}}}}"])
         above, names_above = row, names
 
 
@@ -152,8 +151,7 @@ def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
     if cell.strong:
         text = rf"\textbf{{{text}}}"
     mark = "$^*$" if cell.mark == "*" else to_latex(cell.mark)
-    reach = f" {to_latex(cell.reach)}" if cell.reach else ""
-    return f"{text}{reach}{mark}"
+    return f"{text} {to_latex(cell.reach)}{mark}" if cell.reach else f"{text}{mark}"
 
 
 def _alignment(column: TableColumn, cells: Sequence[Cell], *, long: bool) -> str:

@@ -208,11 +208,10 @@ def block_seconds(
     """
     size, slots, whole_s = sizes[block.target], block.slots, JOB_S
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
-    warmups = min(block.warmups, USUAL_WARMUPS)
     for arm in block.arms:
         times = 1 if arm.speculates else len(block.groups)  # a baseline beside each setting
         # What remembers is not warmed up, or it would draft from that.
-        warmed = 0 if arm.remembers else warmups
+        warmed = 0 if arm.remembers else min(block.warmups, USUAL_WARMUPS)
         read = times * sum(tokens) + warmed * max(tokens)
         generated = times * len(tokens) * block.n_predict + warmed * block.warmup_tokens
         draft = sizes[arm.draft_model] if arm.draft_model and arm.method == Method.DRAFT else None
