@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, select_arms
+from specmoe.analysis.contenders import (
+    afford,
+    doubt,
+    drop,
+    drop_predicted,
+    drop_surpassed,
+    select_arms,
+)
 from specmoe.analysis.decision import Fate
 from specmoe.analysis.stages import describe_stage
 from specmoe.config.block import Arm
@@ -42,6 +49,16 @@ def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_
     rows = predicted(*speedups) + rows_of(*[{}] * others)
     drop_predicted(rows)
     assert verdicts(rows) == expected
+
+
+def test_of_n_grams_the_best_two_stay_and_of_equal_ones_the_first():
+    rows = predicted(0.9, 1.5, 1.3, 1.5, 1.1)
+    for number, row in enumerate(rows):
+        row |= {"looks_up": number > 0, "label": str(number)}
+    others = rows_of({"looks_up": True})  # of which nothing is predicted
+    drop_surpassed(rows + others)
+    assert verdicts(rows) == ["CONTENDER"] * 3 + ["SURPASSED"] * 2
+    assert verdicts(others) == ["CONTENDER"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from specmoe.config.load import PLAIN, load
-from specmoe.config.matrix import list_blocks
+from specmoe.config.matrix import list_blocks, list_ngram_scoring, with_few_ngrams
 from specmoe.config.methods import Method
 
 from ...conftest import ROOT
@@ -45,3 +45,31 @@ def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(study, suite
     assert drafting | found == drafting
     by_ngrams = {(target, way) for target in own["targets"] for way in NGRAMS}
     assert drafting.keys() == by_ngrams | found.keys()
+
+
+@pytest.mark.parametrize(
+    ("measurement", "varied", "settings", "scored"),
+    [
+        ({"repeats": 3}, {}, 6, False),
+        ({"minutes": 5}, {}, 4 * 9 + 2, True),
+        ({"minutes": 5, "temperature": 0.7}, {}, 6, False),
+        ({"minutes": 5, "pass_samples": 0}, {}, 6, False),  # no program is built
+        ({"minutes": 5}, {"engine_args": [[], ["--flash-attn", "on"]]}, 6, False),
+    ],
+)
+def test_n_grams_have_more_lengths_where_all_are_scored_of_which_two_are_planned(
+    study, measurement, varied, settings, scored
+):
+    study["campaign"] |= {"models": "mine", "suites": ["mine"]}
+    study["model_sets"]["mine"] = PATHS
+    study["suites"]["mine"] = {"title": "t", "targets": ["plain"], "methods": "all"} | {
+        "prompts": ["code"],
+        "vary": varied,
+    }
+    study["measurement"] |= measurement
+    config = load(study, ROOT)
+    block = next(block for block in list_blocks(config, gpu=False) if block.speculates)
+    assert len(block.arms) == 1 + settings
+    assert len(with_few_ngrams(config, block).arms) == 1 + (2 if scored else settings)
+    played = {"plain": ["mine/plain/texts-alone/r0"]} if scored else {}
+    assert list_ngram_scoring(config, [block]) == played

@@ -1,9 +1,10 @@
 """Contenders: which settings are measured further, after a stage of a campaign.
 
-Before the first repeat the speedups of draft models are predicted (`gamma_curves`), after each all
-are compared, by the rules of `decision`. A target whose answer is decided is measured no further,
-nor is a setting that is clearly beaten, or that hardly drafts. With few minutes the most promising
-settings are measured, on as many prompts as the minutes allow.
+Before the first repeat the speedups of draft models and n-grams are predicted (`gamma_curves`), of
+which the best n-grams stay; after each all are compared, by the rules of `decision`. A target whose
+answer is decided is measured no further, nor is a setting that is clearly beaten, or that hardly
+drafts. With few minutes the most promising settings are measured, on as many prompts as the minutes
+allow.
 """
 
 import math
@@ -25,15 +26,16 @@ from specmoe.analysis.noise import prior
 from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import is_no_control, key_of, with_controls
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.draft_rounds import scores_by_run
+from specmoe.audit.draft_rounds import played_by_run, scores_by_run
 from specmoe.audit.evidence import Evidence
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
-from specmoe.config.matrix import TEXTS, comparisons, setting_of
+from specmoe.config.matrix import MOST_NGRAMS, TEXTS, comparisons, setting_of
 from specmoe.config.methods import Method, draft_label, engine_type
 from specmoe.config.schema import Config
 from specmoe.models.info import ModelInfo, load_info
+from specmoe.records import load_kept
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, read_scores, undisturbed_passes
 from specmoe.runs.schema import frame_of
@@ -83,24 +85,28 @@ def select_arms(
 def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     assert arm.method
     file = config.label(arm.draft_model) if arm.draft_model else None
+    by_model = arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None
     return {
         "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
         **{name: getattr(block, name) for name in ("comparison", "suite", "target", "level")},
         "draft": arm.setting,
         "gamma": arm.gamma,
         "prompts": len(block.prompts),
-        # Nothing is predicted of other methods than draft models, nor of those that stop early.
-        "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
+        # Nothing is predicted of heads, nor of draft models that stop early.
+        "scored_by": arm.name if arm.looks_up else by_model,
+        "looks_up": arm.looks_up,
         "verdict": Fate.CONTENDER,
         "paired": block.target in config.paired_targets,
     }
 
 
 def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]) -> None:
-    """Add predicted speedups to the rows of draft models, and the verdicts that follow."""
+    """Add predicted speedups to rows of draft models and n-grams, and the verdicts that follow."""
     asked, statistics = Asked(campaign), campaign.config.statistics
     passes = undisturbed_passes(read_passes(asked, repeats=[0]))
-    scores = scores_by_run(read_scores(campaign.scores))
+    links = (asked.records.link(f"ngrams/{target}") for target in campaign.ngram_scoring)
+    played = played_by_run(load_kept(link)[1] for link in links if link.exists())
+    scores = scores_by_run(read_scores(campaign.scores)) | played
     texts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, block in campaign.blocks.items():
         if TEXTS in name and asked.records.link(f"blocks/{name}").exists():
@@ -110,9 +116,27 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
         for row in settings:
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
-                if pair := scored_pair(*given, replays=infos[row["target"]].replays):
+                known = {"replays": infos[row["target"]].replays, "looks_up": row["looks_up"]}
+                if pair := scored_pair(*given, **known):
                     row |= pair.predict_speedup(row["gamma"])
-        drop_predicted(settings)
+        drop_surpassed(settings)
+        drop_predicted([row for row in settings if row["verdict"] != Fate.SURPASSED])
+
+
+def drop_surpassed(settings: Sequence[dict[str, Any]]) -> None:
+    """Give their verdict to all n-grams of a comparison but the best, as predictions have them.
+
+    Their rounds are known, and what these cost is predicted alike of all. Of several with equal
+    predictions, which draft the same, one stays.
+    """
+    known = [row for row in settings if row.get("looks_up") and "predicted" in row]
+    distinct: dict[str, dict[str, Any]] = {}
+    for row in sorted(known, key=itemgetter("predicted"), reverse=True):
+        distinct.setdefault(f"{row['predicted']:.6f}", row)
+    best = [*distinct.values()][:MOST_NGRAMS]
+    for row in known:
+        if row not in best:
+            row["verdict"] = Fate.SURPASSED
 
 
 def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:

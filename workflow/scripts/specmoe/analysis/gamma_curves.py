@@ -19,7 +19,7 @@ from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, geometric_mean, student_quantile
 from specmoe.analysis.noise import prior
 from specmoe.analysis.summaries import by_group, by_model, mean_ratios, with_ends
-from specmoe.audit.draft_rounds import DraftScores, ScoresKey, steps_from_agreement
+from specmoe.audit.draft_rounds import DraftScores, Played, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
@@ -27,9 +27,10 @@ _SETTING = [*MEASURED_BY, "suite", "target", "draft"]
 
 
 class Pair(NamedTuple):
-    """The scored outputs of a suite's runs with a draft model, and the costs of rounds."""
+    """The scored outputs of a suite's runs with what drafts, and the costs of rounds."""
 
-    texts: Sequence[tuple[DraftScores, int]]  # with the most tokens of a run
+    # With their tokens, and the most tokens of a run.
+    texts: Sequence[tuple[DraftScores | Played, int, int]]
     model: CostModel
     # How far the logarithm of speedup may be off, as a deviation; 0 where costs are fitted to runs.
     error: float
@@ -39,8 +40,8 @@ class Pair(NamedTuple):
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
         model, texts = self.model, self.texts
-        played = [steps_from_agreement(text, gamma, most, model.replays) for text, most in texts]
-        tokens = np.array([len(text.agrees) - 1.0 for text, _ in texts])
+        played = [steps_from_agreement(text, gamma, most, model.replays) for text, _, most in texts]
+        tokens = np.array([count - 1.0 for _, count, _ in texts])
         work = np.array([model.played(steps, gamma) for steps in played])
         speedups, without = model.speedups(tokens, work)
         reach = float(model.reach(np.log(without).mean(axis=1)))
@@ -108,25 +109,28 @@ def squared_errors(curves: pd.DataFrame) -> list[float]:
 
 def scored_pair(
     baselines: pd.DataFrame,
-    draft: str,
-    scores: Mapping[ScoresKey, DraftScores],
+    scored_by: str,
+    scores: Mapping[ScoresKey, DraftScores | Played],
     pass_times: pd.DataFrame,
     statistics: Statistics,
     *,
     replays: bool,
     known: CostModel | None = None,
+    looks_up: bool = False,
 ) -> Pair | None:
     """Return a target and its draft, from the target's baselines; None if too little is known.
 
     Each text counts once, as far as the draft model has scored it; `replays`: whether the target
-    replays rounds; `known`: costs that were fitted to runs.
+    replays rounds; `known`: costs that were fitted to runs; `looks_up`: whether it is a setting of
+    n-grams, which no model computes.
     """
-    texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, int]] = {}
+    draft = None if looks_up else scored_by
+    texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores | Played, int, int]] = {}
     for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        scored = scores.get((run["engine"], run["target"], draft, run["prompt"], tokens))
+        scored = scores.get((run["engine"], run["target"], scored_by, run["prompt"], tokens))
         if scored and len(tokens) > 1:
-            texts[run["prompt"], tokens] = scored, int(run["n_predict"])
+            texts[run["prompt"], tokens] = scored, len(tokens), int(run["n_predict"])
     if not texts:
         return None
     if known:
@@ -143,5 +147,5 @@ def scored_pair(
     # speed was another one when the server wrote the texts.
     errors = times.groupby("model")["error"].mean().fillna(0.0)
     moved = log(token_ms / model.costs[0])
-    noise = hypot(errors[target], errors[target], errors[draft], moved)
+    noise = hypot(errors[target], errors[target], errors[draft] if draft else 0.0, moved)
     return Pair([*texts.values()], model, prior("predictions", "once").value, noise)
