@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from specmoe.analysis.contenders import (
-    afford,
-    doubt,
-    drop,
-    drop_predicted,
-    drop_surpassed,
-    select_arms,
-)
+from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, select_arms
 from specmoe.analysis.decision import Fate
 from specmoe.analysis.stages import describe_stage
 from specmoe.config.block import Arm
@@ -21,7 +14,7 @@ from .test_advice import DRAFT, TARGET, WOBBLE, advised, campaign, setting
 
 
 def rows_of(*speedups, **more):
-    usual = {"target": "t", "verdict": Fate.CONTENDER, "paired": False}
+    usual = {"target": "t", "verdict": Fate.CONTENDER, "paired": False, "looks_up": False}
     return [usual | more | one for one in speedups]
 
 
@@ -51,14 +44,14 @@ def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_
     assert verdicts(rows) == expected
 
 
-def test_of_n_grams_the_best_two_stay_and_of_equal_ones_the_first():
+def test_of_n_grams_the_best_two_stay_of_different_predictions_unless_these_are_beaten():
     rows = predicted(0.9, 1.5, 1.3, 1.5, 1.1)
     for number, row in enumerate(rows):
-        row |= {"looks_up": number > 0, "label": str(number)}
-    others = rows_of({"looks_up": True})  # of which nothing is predicted
-    drop_surpassed(rows + others)
-    assert verdicts(rows) == ["CONTENDER"] * 3 + ["SURPASSED"] * 2
-    assert verdicts(others) == ["CONTENDER"]
+        row |= {"looks_up": number > 0, "label": number}
+    drop_predicted(rows)
+    assert verdicts(rows) == ["PREDICTED", "SURPASSED", "CONTENDER", "CONTENDER", "SURPASSED"]
+    drop_predicted(rows := [*predicted(2.0), *rows[1:]])
+    assert verdicts(rows) == ["CONTENDER", "SURPASSED", "PREDICTED", "PREDICTED", "SURPASSED"]
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,10 @@ from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import MOST_NGRAMS, TEXTS, comparisons, setting_of
-from specmoe.config.methods import Method, draft_label, engine_type
+from specmoe.config.methods import Method, draft_label, engine_type, is_ngram
 from specmoe.config.schema import Config
+from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_info
-from specmoe.records import load_kept
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, read_scores, undisturbed_passes
 from specmoe.runs.schema import frame_of
@@ -93,8 +93,8 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
         "gamma": arm.gamma,
         "prompts": len(block.prompts),
         # Nothing is predicted of heads, nor of draft models that stop early.
-        "scored_by": arm.name if arm.looks_up else by_model,
-        "looks_up": arm.looks_up,
+        "scored_by": arm.name if is_ngram(arm.method) else by_model,
+        "looks_up": is_ngram(arm.method),
         "verdict": Fate.CONTENDER,
         "paired": block.target in config.paired_targets,
     }
@@ -104,8 +104,8 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
     """Add predicted speedups to rows of draft models and n-grams, and the verdicts that follow."""
     asked, statistics = Asked(campaign), campaign.config.statistics
     passes = undisturbed_passes(read_passes(asked, repeats=[0]))
-    links = (asked.records.link(f"ngrams/{target}") for target in campaign.ngram_scoring)
-    played = played_by_run(load_kept(link)[1] for link in links if link.exists())
+    files = (campaign.places.folder / f"ngrams/{name}.json" for name in campaign.ngram_scoring)
+    played = played_by_run(read_record(file) for file in files if file.exists())
     scores = scores_by_run(read_scores(campaign.scores)) | played
     texts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, block in campaign.blocks.items():
@@ -119,35 +119,25 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
                 known = {"replays": infos[row["target"]].replays, "looks_up": row["looks_up"]}
                 if pair := scored_pair(*given, **known):
                     row |= pair.predict_speedup(row["gamma"])
-        drop_surpassed(settings)
-        drop_predicted([row for row in settings if row["verdict"] != Fate.SURPASSED])
-
-
-def drop_surpassed(settings: Sequence[dict[str, Any]]) -> None:
-    """Give their verdict to all n-grams of a comparison but the best, as predictions have them.
-
-    Their rounds are known, and what these cost is predicted alike of all. Of several with equal
-    predictions, which draft the same, one stays.
-    """
-    known = [row for row in settings if row.get("looks_up") and "predicted" in row]
-    distinct: dict[str, dict[str, Any]] = {}
-    for row in sorted(known, key=itemgetter("predicted"), reverse=True):
-        distinct.setdefault(f"{row['predicted']:.6f}", row)
-    best = [*distinct.values()][:MOST_NGRAMS]
-    for row in known:
-        if row not in best:
-            row["verdict"] = Fate.SURPASSED
+        drop_predicted(settings)
 
 
 def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
     """Give their verdict to settings whose predicted interval is below 1, or the best one's.
 
-    If all are predicted to lose, the best one stays: only measuring shows that it is slower.
+    If all are predicted to lose, the best one stays: only measuring shows that it is slower. Of
+    n-grams few stay: their rounds are known, and cost alike. Equal predictions are of equal rounds.
     """
     known = [row for row in settings if "predicted" in row]
+    ngrams = sorted((row for row in known if row["looks_up"]), key=itemgetter("predicted"))
+    best = [*{f"{row['predicted']:.6f}": row for row in ngrams}.values()][-MOST_NGRAMS:]
+    surpassed = [row for row in ngrams if row not in best]
+    for row in surpassed:
+        row["verdict"] = Fate.SURPASSED
+    known = [row for row in known if row not in surpassed]
     edge = max([1.0, *(row["predicted_low"] for row in known)])
     beaten = [row for row in known if row["predicted_high"] < edge]
-    if len(beaten) == len(settings) and beaten:
+    if len(beaten) == len(settings) - len(surpassed) and beaten:
         beaten.remove(max(beaten, key=itemgetter("predicted")))
     for row in beaten:
         row["verdict"] = Fate.PREDICTED

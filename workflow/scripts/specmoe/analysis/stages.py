@@ -148,11 +148,10 @@ class Stages:
             read = tuple(name for name in blocks if name in self.blocks)
             log = self.log.with_name(f"score.{draft}.log")
             jobs.score_draft(self.campaign, draft, log, read)
-        for target, played in self.campaign.ngram_scoring.items():
-            read = tuple(name for name in played if name in self.blocks)
-            if read:
+        for target, blocks in self.campaign.ngram_scoring.items():
+            if read := tuple(name for name in blocks if name in self.blocks):
                 log = self.log.with_name(f"play.{target}.log")
-                jobs.play_ngrams(self.campaign, target, log, read)
+                jobs.score_draft(self.campaign, target, log, read, ngrams=True)
 
     def _decide(self, repeat: int, last: str = "") -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.

@@ -96,7 +96,7 @@ class LoadedCampaign:
     @cached_property
     def ngram_scoring(self) -> dict[str, list[str]]:
         """The targets whose n-grams are played on their texts, with the blocks of these."""
-        return matrix.list_ngram_scoring(self.config, self.blocks.values())
+        return matrix.list_draft_scoring(self.config, self.blocks.values(), ngrams=True)
 
     @property
     def scores(self) -> list[Path]:

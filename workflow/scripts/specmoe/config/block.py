@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import pairwise, product
 from typing import Any
 
-from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
+from specmoe.config.methods import METHODS, PARAMETERS, Method
 
 MEASURE_VERSION = 3
 """Raised by hand when what is measured changes; blocks, passes and divergences follow."""
@@ -109,11 +109,6 @@ class Arm:
     def speculates(self) -> bool:
         """Whether the engine drafts."""
         return self.gamma > 0
-
-    @property
-    def looks_up(self) -> bool:
-        """Whether n-grams draft."""
-        return self.method is not None and is_ngram(self.method)
 
     @property
     def remembers(self) -> bool:

@@ -1,7 +1,7 @@
 """The blocks of a campaign and their order, from its configuration."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -19,7 +19,7 @@ from specmoe.config.block import (
 )
 from specmoe.config.engines import PathEngine
 from specmoe.config.factors import at_levels, level_id
-from specmoe.config.methods import Method
+from specmoe.config.methods import Method, is_ngram
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload, sending_of
 
@@ -41,7 +41,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     blocks = [kept for block in every if (kept := without(block, config.campaign.exclude))]
     if not config.measurement.staged:
         return blocks
-    scored = list_draft_scoring(config, blocks), list_ngram_scoring(config, blocks)
+    scored = (list_draft_scoring(config, blocks, ngrams=ngrams) for ngrams in (False, True))
     read = {name for listed in scored for names in listed.values() for name in names}
     texts = [texts_alone(block) for block in blocks if block.repeat == 0 and block.speculates]
     # They also tell how long runs take, where minutes decide what is tried.
@@ -178,48 +178,35 @@ def scores_ngrams(config: Config, suite: Suite) -> bool:
     return plain and chosen and _has_our_program(config)
 
 
-def list_ngram_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
-    """Return, by target, the blocks whose texts its n-grams are played on."""
-
-    def writes(block: Block) -> set[str]:
-        ngrams = any(arm.looks_up for arm in block.arms)
-        scored = ngrams and scores_ngrams(config, config.suites[block.suite])
-        return {block.target} if scored else set()
-
-    return _readers(config, blocks, writes)
-
-
 def with_few_ngrams(config: Config, block: Block) -> Block:
     """Return a block with as many n-gram settings as are measured: the last, which take longest."""
-    played = [arm for arm in block.arms if arm.looks_up and list_ngram_scoring(config, [block])]
+    scored = list_draft_scoring(config, [block], ngrams=True)
+    played = [arm for arm in block.arms if scored and is_ngram(arm.method)]
     arms = tuple(arm for arm in block.arms if arm not in played[:-MOST_NGRAMS])
     return replace(block, arms=arms)
 
 
-def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
+def list_draft_scoring(
+    config: Config, blocks: Iterable[Block], *, ngrams: bool = False
+) -> dict[str, list[str]]:
     """Return, by draft model, the blocks whose texts it reads: see `measure.model_passes`.
 
     It drafts there alone and greedily, whatever options the target has. In stages it reads before
-    the first repeat what targets write in blocks of their own.
+    the first repeat what targets write in blocks of their own. Of `ngrams`, which are played on
+    their target's texts, the result is by target.
     """
-
-    def drafts(block: Block) -> set[str]:
-        plain = [arm for arm in block.arms if arm.forced_acceptance is None]
-        return {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}
-
-    return _readers(config, blocks, drafts)
-
-
-def _readers(
-    config: Config, blocks: Iterable[Block], of_block: Callable[[Block], set[str]]
-) -> dict[str, list[str]]:
-    """Return the blocks whose texts the models of `of_block` have to do with, by model."""
     read: dict[str, list[str]] = {}
     staged = config.measurement.staged
     for block in _known_to_our_program(config, blocks):
         if block.temperature == 0 and Arm() in block.arms and not (staged and block.repeat):
-            for model in of_block(block):
-                read.setdefault(model, []).append((texts_alone(block) if staged else block).block)
+            name = texts_alone(block).block if staged else block.block
+            plain = [arm for arm in block.arms if arm.forced_acceptance is None]
+            readers = {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}
+            if ngrams:
+                scored = scores_ngrams(config, config.suites[block.suite])
+                readers = {block.target for arm in plain if scored and is_ngram(arm.method)}
+            for reader in readers:
+                read.setdefault(reader, []).append(name)
     return dict(sorted(read.items()))
 
 

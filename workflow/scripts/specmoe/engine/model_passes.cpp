@@ -304,9 +304,6 @@ void score(llama_context * context, const std::vector<Text> & texts, int n_token
 Json play(common_params params, const Text & of, int n_predict, bool replays) {
     const auto & [prompt, text] = of;
     const common_speculative_ptr drafter(common_speculative_init(params.speculative, 1));
-    if (!drafter) {
-        fail("these flags draft nothing");
-    }
     Json steps = Json::array();
     Tokens draft, processed(text.begin(), text.begin() + prompt);
     common_speculative_begin(drafter.get(), 0, processed);

@@ -1,15 +1,13 @@
 """The jobs that measure and keep a record: a block, timed passes, scores, and rounds of n-grams."""
 
 import json
-from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress
-from specmoe.config.block import Block
+from specmoe.config.methods import is_ngram
 from specmoe.engine.identity import fact
 from specmoe.errors import ConfigError, abridged
 from specmoe.files import ROOT, replace_text
@@ -67,34 +65,27 @@ def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
 
 
 def score_draft(
-    campaign: LoadedCampaign, draft: str, log: Path, blocks: tuple[str, ...] = ()
+    campaign: LoadedCampaign,
+    draft: str,
+    log: Path,
+    blocks: tuple[str, ...] = (),
+    *,
+    ngrams: bool = False,
 ) -> None:
-    """Score the outputs of a draft model's targets with it, in all blocks or in some."""
-    asked, name = Asked(campaign), f"agreement/{draft}"
+    """Score the outputs of a draft model's targets with it, in all blocks or in some.
+
+    Or play the `ngrams` of a target, in place of a draft model, on its own.
+    """
+    asked, name = Asked(campaign), f"{'ngrams' if ngrams else 'agreement'}/{draft}"
+    own = [block for block in campaign.blocks.values() if ngrams and block.target == draft]
+    arms = [*dict.fromkeys(arm for block in own for arm in block.arms if is_ngram(arm.method))]
+    score = partial(model_passes.play_ngrams, arms=arms) if ngrams else model_passes.score_texts
     blocks = blocks or tuple(campaign.draft_scoring[draft])
+    links = {block: asked.records.link(f"blocks/{block}") for block in blocks}
+    records = ((campaign.block(block), load_kept(link)[1]) for block, link in links.items())
     read, _ = asked.records.measured_once(
         name,
-        asked.rereading(draft, blocks),
-        lambda: model_passes.score_texts(campaign, draft, _records(asked, blocks), log),
+        asked.rereading(draft, blocks, arms),
+        lambda: score(campaign, draft, records, log),
     )
     replace_text(campaign.places.folder / f"{name}.json", json.dumps(read) + "\n")
-
-
-def play_ngrams(campaign: LoadedCampaign, target: str, log: Path, blocks: tuple[str, ...]) -> None:
-    """Play the rounds of a target's n-gram settings on what it wrote alone in some blocks."""
-    asked, name = Asked(campaign), f"ngrams/{target}"
-    own = (block for block in campaign.blocks.values() if block.target == target)
-    arms = [*dict.fromkeys(arm for block in own for arm in block.arms if arm.looks_up)]
-    request = asked.rereading(target, blocks, arms)
-    asked.records.measured_once(
-        name,
-        request,
-        lambda: model_passes.play_ngrams(campaign, target, arms, _records(asked, blocks), log),
-    )
-    asked.records.relink(name, request)
-
-
-def _records(asked: Asked, blocks: Iterable[str]) -> Iterator[tuple[Block, dict[str, Any]]]:
-    """Yield blocks with what was measured of them."""
-    for name in blocks:
-        yield asked.campaign.block(name), load_kept(asked.records.link(f"blocks/{name}"))[1]

@@ -252,9 +252,10 @@ def score_texts(
 def play_ngrams(
     campaign: LoadedCampaign,
     target: str,
-    arms: Sequence[Arm],
     records: Iterable[tuple[Block, Mapping[str, Any]]],
     log: Path,
+    *,
+    arms: Sequence[Arm],
 ) -> dict[str, Any]:
     """Play the rounds of n-gram settings on what a target wrote, as in `score_texts`."""
     blocks, files = [*records], {arm.draft_model for arm in arms if arm.draft_model}
