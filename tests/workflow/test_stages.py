@@ -57,7 +57,7 @@ def test_what_is_beaten_by_prediction_is_not_measured_and_has_its_row(staged):
             name.rpartition("S/target/")[2] for name, use in stage["measured"].items() if not use
         }
         assert "draft/g16" in gone
-        assert len({f"ngram-mod-n{n}/g{gamma}" for n in (2, 3) for gamma in (4, 8)} - gone) <= 2
+        assert len({f"ngram-mod/g{gamma}-n{n}" for n in (2, 3) for gamma in (4, 8)} - gone) <= 2
         for prompt in ("code", "short_factual", "passage-32"):
             record = folder / f"blocks/S/target/{prompt}/r{repeat}.jsonl"
             head = json.loads(record.read_text().splitlines()[0])

@@ -24,7 +24,7 @@ from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.noise import prior
 from specmoe.analysis.registry import records
-from specmoe.analysis.summaries import is_no_control, key_of, with_controls
+from specmoe.analysis.summaries import IDLE_SHARE, is_no_control, key_of, with_controls
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.draft_rounds import played_by_run, scores_by_run
 from specmoe.audit.evidence import Evidence
@@ -119,6 +119,7 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
                 known = {"replays": infos[row["target"]].replays, "looks_up": row["looks_up"]}
                 if pair := scored_pair(*given, **known):
                     row |= pair.predict_speedup(row["gamma"])
+                    row["drafted_share"] = pair.drafted_share(row["gamma"])
         drop_predicted(settings)
 
 
@@ -126,18 +127,21 @@ def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
     """Give their verdict to settings whose predicted interval is below 1, or the best one's.
 
     If all are predicted to lose, the best one stays: only measuring shows that it is slower. Of
-    n-grams few stay: their rounds are known, and cost alike. Equal predictions are of equal rounds.
+    n-grams few stay: their rounds are known, and cost alike. Equal predictions are of equal rounds,
+    and one that hardly drafts stays only where there is nothing else.
     """
     known = [row for row in settings if "predicted" in row]
     ngrams = sorted((row for row in known if row["looks_up"]), key=itemgetter("predicted"))
-    best = [*{f"{row['predicted']:.6f}": row for row in ngrams}.values()][-MOST_NGRAMS:]
-    surpassed = [row for row in ngrams if row not in best]
-    for row in surpassed:
-        row["verdict"] = Fate.SURPASSED
-    known = [row for row in known if row not in surpassed]
+    drafting = [row for row in ngrams if row["drafted_share"] > IDLE_SHARE]
+    tried = drafting or (ngrams[-1:] if len(ngrams) == len(settings) else [])
+    best = [*{f"{row['predicted']:.6f}": row for row in tried}.values()][-MOST_NGRAMS:]
+    gone = [row for row in ngrams if row not in best]
+    for row in gone:
+        row["verdict"] = Fate.SURPASSED if row in drafting else Fate.IDLE
+    known = [row for row in known if row not in gone]
     edge = max([1.0, *(row["predicted_low"] for row in known)])
     beaten = [row for row in known if row["predicted_high"] < edge]
-    if len(beaten) == len(settings) - len(surpassed) and beaten:
+    if len(beaten) == len(settings) - len(gone) and beaten:
         beaten.remove(max(beaten, key=itemgetter("predicted")))
     for row in beaten:
         row["verdict"] = Fate.PREDICTED

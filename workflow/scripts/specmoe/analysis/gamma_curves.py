@@ -7,6 +7,7 @@ estimated from the campaign's own settings of such pairs and from those of shipp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import hypot, isnan, log
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, geometric_mean, student_quantile
 from specmoe.analysis.noise import prior
 from specmoe.analysis.summaries import by_group, by_model, mean_ratios, with_ends
-from specmoe.audit.draft_rounds import DraftScores, Played, ScoresKey, steps_from_agreement
+from specmoe.audit.draft_rounds import Counts, DraftScores, Played, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
@@ -37,11 +38,15 @@ class Pair(NamedTuple):
     # The same, by what is known of the noise of passes that were timed once.
     noise: float
 
+    def play(self, gamma: int) -> list[list[Counts]]:
+        """Return the steps of each text."""
+        replays = self.model.replays
+        return [steps_from_agreement(text, gamma, most, replays) for text, _, most in self.texts]
+
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
-        model, texts = self.model, self.texts
-        played = [steps_from_agreement(text, gamma, most, model.replays) for text, _, most in texts]
-        tokens = np.array([count - 1.0 for _, count, _ in texts])
+        model, played = self.model, self.play(gamma)
+        tokens = np.array([count - 1.0 for _, count, _ in self.texts])
         work = np.array([model.played(steps, gamma) for steps in played])
         speedups, without = model.speedups(tokens, work)
         reach = float(model.reach(np.log(without).mean(axis=1)))
@@ -53,6 +58,11 @@ class Pair(NamedTuple):
             more *= student_quantile(MANY, model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
         return Estimate.of_ratio(geometric_mean(speedups), reach).columns("predicted")
+
+    def drafted_share(self, gamma: int) -> float:
+        """Return the share of the texts that γ drafts, see `summaries.is_idle`."""
+        drafted = sum(step.drafted for step in chain(*self.play(gamma)))
+        return drafted / sum(tokens for _, tokens, _ in self.texts)
 
 
 def gamma_curves(

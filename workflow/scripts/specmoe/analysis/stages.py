@@ -200,8 +200,9 @@ def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: s
     """
     cells, several = [], len({row["suite"] for row in rows.values()}) > 1
     numbers = ("predicted", "speedup")
-    # Surpassed ones are many.
-    for row in (row for row in rows.values() if row["verdict"] != Fate.SURPASSED):
+    # N-grams that are never measured are many.
+    never = Fate.SURPASSED, Fate.IDLE
+    for row in (row for row in rows.values() if row["verdict"] not in never or "speedup" in row):
         target = config.label(row["target"])
         place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
         shown = {"target": place, "setting": row["label"], "number": row.get(numbers[repeats > 0])}
@@ -216,7 +217,7 @@ def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: s
         "bias": math.expm1(sum(off) / max(len(off), 1)),
         "table": in_columns([heads, *([str(row[head]) for head in heads] for row in cells)]),
         "rows": cells,
-        "surpassed": len(rows) - len(cells),
+        "never": len(rows) - len(cells),
         "repeats": repeats,
         "known": numbers[repeats > 0],
         "ended": ended,
