@@ -36,6 +36,7 @@ def staged(snakemake, built_from_source, module_folder):
 def test_a_table_is_printed_after_each_stage_and_says_what_comes_next(staged):
     _, first, second, _ = staged
     assert "Before the first repeat, predicted from draft models' scores" in first
+    assert "n-gram settings that will not be measured, by what they draft in these texts" in first
     assert "Measuring ends: the minutes end" in first
     assert "After 1 repeat, which is provisional:" in second
     assert "After 2 repeats:" in second

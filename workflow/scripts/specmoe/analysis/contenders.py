@@ -31,7 +31,7 @@ from specmoe.audit.evidence import Evidence
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
-from specmoe.config.matrix import MOST_NGRAMS, TEXTS, comparisons, setting_of
+from specmoe.config.matrix import MOST_NGRAMS, TEXTS, comparisons, scores_ngrams, setting_of
 from specmoe.config.methods import Method, draft_label, engine_type, is_ngram
 from specmoe.config.schema import Config
 from specmoe.files import read_record
@@ -86,15 +86,16 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     assert arm.method
     file = config.label(arm.draft_model) if arm.draft_model else None
     by_model = arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None
+    looks_up = is_ngram(arm.method) and scores_ngrams(config, config.suites[block.suite])
     return {
         "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
         **{name: getattr(block, name) for name in ("comparison", "suite", "target", "level")},
         "draft": arm.setting,
         "gamma": arm.gamma,
         "prompts": len(block.prompts),
-        # Nothing is predicted of heads, nor of draft models that stop early.
-        "scored_by": arm.name if is_ngram(arm.method) else by_model,
-        "looks_up": is_ngram(arm.method),
+        # Nothing is predicted of heads, nor of draft models that stop early; see `scores_ngrams`.
+        "scored_by": arm.name if looks_up else by_model,
+        "looks_up": looks_up,
         "verdict": Fate.CONTENDER,
         "paired": block.target in config.paired_targets,
     }
