@@ -11,12 +11,14 @@ from specmoe.audit.evidence import CheckVerdict, Evidence
 from specmoe.config.block import Arm, Block, PromptSource
 from specmoe.config.methods import Drafting
 from specmoe.config.schema import AuditSettings
+from specmoe.engine.responses import Verification
 from specmoe.errors import MeasurementError
+from specmoe.measure.model_passes import play, texts_of
 from specmoe.models.synthetic import write_model
 from specmoe.runs.schema import read_runs, write_runs
 
 from ..blocks import ALONE, compared, measured, rows
-from ..recipes import PAIRS, SMALL, edit_vocabulary, varied
+from ..recipes import PAIRS, SMALL, edit_vocabulary, varied, write_models
 
 REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
@@ -84,6 +86,38 @@ def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of):
     assert {row["draft"] for row in by_models} == {"draft", "draft-p0.3", "draft-p0.9"}
     drafted = {row["p_min"]: row["drafted"] / row["rounds"] for row in by_models if row["rounds"]}
     assert drafted[0] > drafted[0.3]
+
+
+@pytest.mark.parametrize("replays", [True, False])
+def test_n_grams_are_played_in_the_rounds_that_the_server_logs(
+    job, make, model_passes, tmp_path, replays
+):
+    maps = ("simple", "map-k", "map-k4v", "mod")
+    ways = [{"method": f"ngram-{way}", "n_match": [2, 3], "gammas": [8]} for way in maps]
+    block = block_of(*ways, *LOOKUPS[-1:], {"method": "ngram-cache", "drafts": ["table"]})
+    code = PromptSource("code", "code.txt")
+    block = replace(block, prompts=(*block.prompts, code), warmups=1, reruns=None)
+    for name, text in (("repeated", REPEATED), ("other", "The cause of"), ("code", REPEATED[:40])):
+        (tmp_path / f"{name}.txt").write_text(text)
+    target, full = make("random-hybrid-moe16-f16"), varied(SMALL, attention="full")
+    if not replays:
+        target = write_models(tmp_path, full=full)["full"]
+    drafts = {"table": make("random-hybrid-ngrams")}
+    own = replace(job, root=tmp_path, target=target, drafts=drafts)
+    record, arms = measured(block, own), block.arms[1:]
+    texts, runs = texts_of([(block, record)]), {run["run"]: run for run in record["runs"]}
+    drafting, rejected = set(), 0
+    for text in play(texts, arms, block, own, replays=replays):
+        for arm in arms:
+            expected = []
+            for _, replay, accepted, drafted in filter(any, text["steps"][arm.name]):
+                expected.append(Verification(accepted, drafted, bool(replay)))
+                expected += [Verification(accepted + 1, accepted + 1, restored=False)] * replay
+                rejected += accepted < drafted
+                drafting.add(arm.name)
+            assert runs[block.run_id(arm, text["prompt"])]["verifications"] == expected
+    assert drafting >= {arm.name for arm in arms if arm.n_match}
+    assert rejected
 
 
 @pytest.mark.parametrize(("vocabulary", "tokens", "given", "line"), PAIRS)

@@ -20,7 +20,7 @@ def staged(snakemake, built_from_source, module_folder):
     # prediction too, however noisy the passes are.
     config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 64
     ways = [{"method": "draft", "drafts": ["draft"], "gammas": [1, 16]}]
-    ways += [{"method": "ngram-simple", "gammas": [4]}]
+    ways += [{"method": "ngram-mod", "gammas": [4, 8], "n_match": [2, 3]}]
     config["suites"]["S"] |= {"drafts": [], "gammas": [], "methods": ways}
     config["suites"]["S"] |= {"prompts": ["code", "short_factual", 32]}
     config["measurement"] |= {"pass_samples": 4, "n_predict": 40, "block_prompts": 1}
@@ -36,6 +36,7 @@ def staged(snakemake, built_from_source, module_folder):
 def test_a_table_is_printed_after_each_stage_and_says_what_comes_next(staged):
     _, first, second, _ = staged
     assert "Before the first repeat, predicted from draft models' scores" in first
+    assert "n-gram settings that will not be measured, by what they draft in these texts" in first
     assert "Measuring ends: the minutes end" in first
     assert "After 1 repeat, which is provisional:" in second
     assert "After 2 repeats:" in second
@@ -57,6 +58,7 @@ def test_what_is_beaten_by_prediction_is_not_measured_and_has_its_row(staged):
             name.rpartition("S/target/")[2] for name, use in stage["measured"].items() if not use
         }
         assert "draft/g16" in gone
+        assert len({f"ngram-mod/g{gamma}-n{n}" for n in (2, 3) for gamma in (4, 8)} - gone) <= 2
         for prompt in ("code", "short_factual", "passage-32"):
             record = folder / f"blocks/S/target/{prompt}/r{repeat}.jsonl"
             head = json.loads(record.read_text().splitlines()[0])

@@ -3,11 +3,12 @@
 import pytest
 
 from specmoe.config.load import PLAIN, load
-from specmoe.config.matrix import list_blocks
+from specmoe.config.matrix import list_blocks, list_draft_scoring, with_few_ngrams
 from specmoe.config.methods import Method
 
 from ...conftest import ROOT
 
+SHORT = {("plain", "ngram-mod"): [8, 64]}
 NGRAMS = {"ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"}
 FACTS = {
     "head": {Method.EAGLE3},
@@ -20,28 +21,42 @@ PATHS = {
 
 
 @pytest.mark.parametrize(
-    ("suite", "found"),
+    ("suite", "measurement", "found"),
     [
-        ({}, {("plain", "ngram-simple"): [8], ("plain", "ngram-cache"): [8]}),
-        ({"gammas": [1, 2]}, {("plain", "ngram-mod"): [8, 64]}),
-        ({"targets": ["plain", "blocked"]}, {("blocked", "mtp"): [2, 4]}),
+        ({}, {}, {("plain", "ngram-simple"): [8], ("plain", "ngram-cache"): [8]}),
+        ({"gammas": [1, 2]}, {}, SHORT),
+        # In stages they are played before, and two are planned.
+        ({}, {"minutes": 5}, {("plain", "ngram-mod"): [4, 4, 4, 8, 8, 8, 16, 16, 16, 64]}),
+        ({}, {"minutes": 5, "temperature": 0.7}, SHORT),
+        ({}, {"minutes": 5, "pass_samples": 0}, SHORT),  # no program is built
+        ({"vary": {"engine_args": [["--no-kv-offload"]]}}, {"minutes": 5}, SHORT),
+        ({"targets": ["plain", "blocked"]}, {}, {("blocked", "mtp"): [2, 4]}),
         (
             {"drafts": ["small", "head", "table"]},
+            {},
             {("plain", "small"): [2, 4], ("plain", "eagle3@head"): [2, 4]}
             | {("plain", "ngram-cache@table"): [8]},
         ),
     ],
 )
-def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(study, suite, found):
+def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(
+    study, suite, measurement, found
+):
+    study["measurement"] |= measurement
     study["campaign"] |= {"models": "mine", "suites": ["mine"]}
     study["model_sets"]["mine"] = PATHS
     usual = {"title": "t", "targets": ["plain"], "methods": "all", "gammas": [2, 4]}
     own = study["suites"]["mine"] = usual | {"prompts": ["code"]} | suite
     config = load(study, ROOT, lambda _, model: FACTS.get(model, PLAIN))
     drafting: dict[tuple[str, str], list[int]] = {}
-    for block in list_blocks(config, gpu=False):
+    blocks = list_blocks(config, gpu=False)
+    for block in blocks:
         for arm in block.arms[1:] if block.repeat == 0 else []:
             drafting.setdefault((block.target, arm.draft), []).append(arm.gamma)
     assert drafting | found == drafting
+    few = with_few_ngrams(config, next(filter(lambda one: one.speculates, blocks)))
+    played = list_draft_scoring(config, blocks, ngrams=True)
+    assert bool(played) == (len(drafting["plain", "ngram-mod"]) > 2)
+    assert len(few.arms) == 1 + 2 or not played
     by_ngrams = {(target, way) for target in own["targets"] for way in NGRAMS}
     assert drafting.keys() == by_ngrams | found.keys()

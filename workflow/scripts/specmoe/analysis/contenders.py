@@ -1,9 +1,10 @@
 """Contenders: which settings are measured further, after a stage of a campaign.
 
-Before the first repeat the speedups of draft models are predicted (`gamma_curves`), after each all
-are compared, by the rules of `decision`. A target whose answer is decided is measured no further,
-nor is a setting that is clearly beaten, or that hardly drafts. With few minutes the most promising
-settings are measured, on as many prompts as the minutes allow.
+Before the first repeat the speedups of draft models and n-grams are predicted (`gamma_curves`), of
+which the best n-grams stay; after each all are compared, by the rules of `decision`. A target whose
+answer is decided is measured no further, nor is a setting that is clearly beaten, or that hardly
+drafts. With few minutes the most promising settings are measured, on as many prompts as the minutes
+allow.
 """
 
 import math
@@ -23,16 +24,17 @@ from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.noise import prior
 from specmoe.analysis.registry import records
-from specmoe.analysis.summaries import is_no_control, key_of, with_controls
+from specmoe.analysis.summaries import IDLE_SHARE, is_no_control, key_of, with_controls
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.draft_rounds import scores_by_run
+from specmoe.audit.draft_rounds import played_by_run, scores_by_run
 from specmoe.audit.evidence import Evidence
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
-from specmoe.config.matrix import TEXTS, comparisons, setting_of
-from specmoe.config.methods import Method, draft_label, engine_type
+from specmoe.config.matrix import MOST_NGRAMS, TEXTS, comparisons, scores_ngrams, setting_of
+from specmoe.config.methods import Method, draft_label, engine_type, is_ngram
 from specmoe.config.schema import Config
+from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, read_scores, undisturbed_passes
@@ -83,24 +85,29 @@ def select_arms(
 def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     assert arm.method
     file = config.label(arm.draft_model) if arm.draft_model else None
+    by_model = arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None
+    looks_up = is_ngram(arm.method) and scores_ngrams(config, config.suites[block.suite])
     return {
         "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
         **{name: getattr(block, name) for name in ("comparison", "suite", "target", "level")},
         "draft": arm.setting,
         "gamma": arm.gamma,
         "prompts": len(block.prompts),
-        # Nothing is predicted of other methods than draft models, nor of those that stop early.
-        "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
+        # Nothing is predicted of heads, nor of draft models that stop early; see `scores_ngrams`.
+        "scored_by": arm.name if looks_up else by_model,
+        "looks_up": looks_up,
         "verdict": Fate.CONTENDER,
         "paired": block.target in config.paired_targets,
     }
 
 
 def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]) -> None:
-    """Add predicted speedups to the rows of draft models, and the verdicts that follow."""
+    """Add predicted speedups to rows of draft models and n-grams, and the verdicts that follow."""
     asked, statistics = Asked(campaign), campaign.config.statistics
     passes = undisturbed_passes(read_passes(asked, repeats=[0]))
-    scores = scores_by_run(read_scores(campaign.scores))
+    files = (campaign.places.folder / f"ngrams/{name}.json" for name in campaign.ngram_scoring)
+    played = played_by_run(read_record(file) for file in files if file.exists())
+    scores = scores_by_run(read_scores(campaign.scores)) | played
     texts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, block in campaign.blocks.items():
         if TEXTS in name and asked.records.link(f"blocks/{name}").exists():
@@ -110,20 +117,32 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
         for row in settings:
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
-                if pair := scored_pair(*given, replays=infos[row["target"]].replays):
+                known = {"replays": infos[row["target"]].replays, "looks_up": row["looks_up"]}
+                if pair := scored_pair(*given, **known):
                     row |= pair.predict_speedup(row["gamma"])
+                    row["drafted_share"] = pair.drafted_share(row["gamma"])
         drop_predicted(settings)
 
 
 def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
     """Give their verdict to settings whose predicted interval is below 1, or the best one's.
 
-    If all are predicted to lose, the best one stays: only measuring shows that it is slower.
+    If all are predicted to lose, the best one stays: only measuring shows that it is slower. Of
+    n-grams few stay: their rounds are known, and cost alike. Equal predictions are of equal rounds,
+    and one that hardly drafts stays only where there is nothing else.
     """
     known = [row for row in settings if "predicted" in row]
+    ngrams = sorted((row for row in known if row["looks_up"]), key=itemgetter("predicted"))
+    drafting = [row for row in ngrams if row["drafted_share"] > IDLE_SHARE]
+    tried = drafting or (ngrams[-1:] if len(ngrams) == len(settings) else [])
+    best = [*{f"{row['predicted']:.6f}": row for row in tried}.values()][-MOST_NGRAMS:]
+    gone = [row for row in ngrams if row not in best]
+    for row in gone:
+        row["verdict"] = Fate.SURPASSED if row in drafting else Fate.IDLE
+    known = [row for row in known if row not in gone]
     edge = max([1.0, *(row["predicted_low"] for row in known)])
     beaten = [row for row in known if row["predicted_high"] < edge]
-    if len(beaten) == len(settings) and beaten:
+    if len(beaten) == len(settings) - len(gone) and beaten:
         beaten.remove(max(beaten, key=itemgetter("predicted")))
     for row in beaten:
         row["verdict"] = Fate.PREDICTED

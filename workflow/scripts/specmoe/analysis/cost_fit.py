@@ -17,7 +17,7 @@ class Timed(NamedTuple):
     """What was timed by itself of a target and its draft, in ms, by repeat: rows of all frames.
 
     `passes` and `catchup` have a column for each width, the latter none without a draft model;
-    `drafted` is the draft model's pass over one token.
+    `drafted` is the draft model's pass over one token, 0 without one.
     """
 
     passes: pd.DataFrame
@@ -53,7 +53,7 @@ def timed_parts(
     return Timed(
         passes=passes,
         catchup=read,
-        drafted=drafted.get(1, pd.Series(np.nan, passes.index)),
+        drafted=drafted.get(1, pd.Series(np.nan if draft else 0.0, passes.index)),
         token=(of_target["ms"] + of_target["sampled_ms"]).fillna(token_ms),
         beside=of_target["sampled_ms"].fillna(unsampled),
         saved=of_target["saved_ms"].fillna(0.0) * replays + states.fillna(0.0),

@@ -41,6 +41,7 @@ class Fate(StrEnum):
 
     CONTENDER = "contender"  # it is measured further
     PREDICTED = "beaten by prediction"
+    SURPASSED = "other n-grams are predicted faster"
     BEATEN = "beaten"
     IDLE = "hardly drafts"
     DECIDED = "measured enough"  # its target's answer is decided, or more repeats would not help

@@ -7,6 +7,7 @@ estimated from the campaign's own settings of such pairs and from those of shipp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import hypot, isnan, log
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, geometric_mean, student_quantile
 from specmoe.analysis.noise import prior
 from specmoe.analysis.summaries import by_group, by_model, mean_ratios, with_ends
-from specmoe.audit.draft_rounds import DraftScores, ScoresKey, steps_from_agreement
+from specmoe.audit.draft_rounds import Counts, DraftScores, Played, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
@@ -27,20 +28,25 @@ _SETTING = [*MEASURED_BY, "suite", "target", "draft"]
 
 
 class Pair(NamedTuple):
-    """The scored outputs of a suite's runs with a draft model, and the costs of rounds."""
+    """The scored outputs of a suite's runs with what drafts, and the costs of rounds."""
 
-    texts: Sequence[tuple[DraftScores, int]]  # with the most tokens of a run
+    # With their tokens, and the most tokens of a run.
+    texts: Sequence[tuple[DraftScores | Played, int, int]]
     model: CostModel
     # How far the logarithm of speedup may be off, as a deviation; 0 where costs are fitted to runs.
     error: float
     # The same, by what is known of the noise of passes that were timed once.
     noise: float
 
+    def play(self, gamma: int) -> list[list[Counts]]:
+        """Return the steps of each text."""
+        replays = self.model.replays
+        return [steps_from_agreement(text, gamma, most, replays) for text, _, most in self.texts]
+
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
-        model, texts = self.model, self.texts
-        played = [steps_from_agreement(text, gamma, most, model.replays) for text, most in texts]
-        tokens = np.array([len(text.agrees) - 1.0 for text, _ in texts])
+        model, played = self.model, self.play(gamma)
+        tokens = np.array([count - 1.0 for _, count, _ in self.texts])
         work = np.array([model.played(steps, gamma) for steps in played])
         speedups, without = model.speedups(tokens, work)
         reach = float(model.reach(np.log(without).mean(axis=1)))
@@ -52,6 +58,11 @@ class Pair(NamedTuple):
             more *= student_quantile(MANY, model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
         return Estimate.of_ratio(geometric_mean(speedups), reach).columns("predicted")
+
+    def drafted_share(self, gamma: int) -> float:
+        """Return the share of the texts that γ drafts, see `summaries.is_idle`."""
+        drafted = sum(step.drafted for step in chain(*self.play(gamma)))
+        return drafted / sum(tokens for _, tokens, _ in self.texts)
 
 
 def gamma_curves(
@@ -108,25 +119,28 @@ def squared_errors(curves: pd.DataFrame) -> list[float]:
 
 def scored_pair(
     baselines: pd.DataFrame,
-    draft: str,
-    scores: Mapping[ScoresKey, DraftScores],
+    scored_by: str,
+    scores: Mapping[ScoresKey, DraftScores | Played],
     pass_times: pd.DataFrame,
     statistics: Statistics,
     *,
     replays: bool,
     known: CostModel | None = None,
+    looks_up: bool = False,
 ) -> Pair | None:
     """Return a target and its draft, from the target's baselines; None if too little is known.
 
     Each text counts once, as far as the draft model has scored it; `replays`: whether the target
-    replays rounds; `known`: costs that were fitted to runs.
+    replays rounds; `known`: costs that were fitted to runs; `looks_up`: whether it is a setting of
+    n-grams, which no model computes.
     """
-    texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, int]] = {}
+    draft = None if looks_up else scored_by
+    texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores | Played, int, int]] = {}
     for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        scored = scores.get((run["engine"], run["target"], draft, run["prompt"], tokens))
+        scored = scores.get((run["engine"], run["target"], scored_by, run["prompt"], tokens))
         if scored and len(tokens) > 1:
-            texts[run["prompt"], tokens] = scored, int(run["n_predict"])
+            texts[run["prompt"], tokens] = scored, len(tokens), int(run["n_predict"])
     if not texts:
         return None
     if known:
@@ -143,5 +157,5 @@ def scored_pair(
     # speed was another one when the server wrote the texts.
     errors = times.groupby("model")["error"].mean().fillna(0.0)
     moved = log(token_ms / model.costs[0])
-    noise = hypot(errors[target], errors[target], errors[draft], moved)
+    noise = hypot(errors[target], errors[target], errors[draft] if draft else 0.0, moved)
     return Pair([*texts.values()], model, prior("predictions", "once").value, noise)

@@ -1,9 +1,9 @@
 """Measurement in stages: repeat by repeat, until each answer is decided or the minutes end.
 
-Before the first repeat, targets write alone what draft models then score, and passes are timed: the
-speedups of draft models are predicted. After each repeat, `contenders` says what is measured
-further. What was decided before a repeat is kept beside the records, so that a later call goes on
-where this one ended, and decides again only what rests on other records.
+Before the first repeat, targets write alone what draft models then score and n-grams are played on,
+and passes are timed: the speedups of both are predicted. After each repeat, `contenders` says what
+is measured further. What was decided before a repeat is kept beside the records, so that a later
+call goes on where this one ended, and decides again only what rests on other records.
 """
 
 import json
@@ -148,6 +148,10 @@ class Stages:
             read = tuple(name for name in blocks if name in self.blocks)
             log = self.log.with_name(f"score.{draft}.log")
             jobs.score_draft(self.campaign, draft, log, read)
+        for target, blocks in self.campaign.ngram_scoring.items():
+            if read := tuple(name for name in blocks if name in self.blocks):
+                log = self.log.with_name(f"play.{target}.log")
+                jobs.score_draft(self.campaign, target, log, read, ngrams=True)
 
     def _decide(self, repeat: int, last: str = "") -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.
@@ -196,7 +200,9 @@ def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: s
     """
     cells, several = [], len({row["suite"] for row in rows.values()}) > 1
     numbers = ("predicted", "speedup")
-    for row in rows.values():
+    # N-grams that are never measured are many.
+    never = Fate.SURPASSED, Fate.IDLE
+    for row in (row for row in rows.values() if row["verdict"] not in never or "speedup" in row):
         target = config.label(row["target"])
         place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
         shown = {"target": place, "setting": row["label"], "number": row.get(numbers[repeats > 0])}
@@ -211,6 +217,7 @@ def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: s
         "bias": math.expm1(sum(off) / max(len(off), 1)),
         "table": in_columns([heads, *([str(row[head]) for head in heads] for row in cells)]),
         "rows": cells,
+        "never": len(rows) - len(cells),
         "repeats": repeats,
         "known": numbers[repeats > 0],
         "ended": ended,

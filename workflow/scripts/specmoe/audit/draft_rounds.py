@@ -11,10 +11,10 @@ those of llama-server (tools/server/server-context.cpp, common/sampling.cpp of l
 - Tokens behind the end of a text are not accepted, and the end itself only as the last drafted one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -30,7 +30,7 @@ class DraftScores:
 
 
 ScoresKey = tuple[str, str, str, str, tuple[int, ...]]
-"""Engine, target, draft, prompt, and the text's tokens."""
+"""Engine, target, draft (of n-grams the setting), prompt, and the text's tokens."""
 
 
 def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, DraftScores]:
@@ -52,6 +52,22 @@ class Counts(NamedTuple):
     replays: int = 0
     accepted: int = 0
     drafted: int = 0
+
+
+Played = list[Counts]
+"""The steps of a text in which n-grams draft."""
+
+
+def played_by_run(records: Iterable[Mapping[str, Any]]) -> dict[ScoresKey, Played]:
+    """Return the steps of each text and n-gram setting, from records of `measure.model_passes`."""
+    return {
+        (record["engine"], record["target"], setting, text["prompt"], tuple(text["token"])): [
+            Counts(*step) for step in steps
+        ]
+        for record in records
+        for text in record["texts"]
+        for setting, steps in text["steps"].items()
+    }
 
 
 _NO_TIE = -1.0
@@ -107,12 +123,14 @@ def _steps(
 
 
 def steps_from_agreement(
-    scores: DraftScores, gamma: int, n_predict: int, replays: bool
+    scores: DraftScores | Played, gamma: int, n_predict: int, replays: bool
 ) -> list[Counts]:
     """Return the counts of each round of γ tokens, where the draft model's own preferences hold.
 
-    A step without speculation counts nothing.
+    Those of n-grams were played. A step without speculation counts nothing.
     """
+    if isinstance(scores, list):
+        return scores
     steps, at = [], 1
     while at < len(scores.agrees):
         [(counts, _)] = _steps(scores, at, gamma, n_predict, replays, _NO_TIE)

@@ -21,7 +21,7 @@ from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress
-from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
+from specmoe.config.block import MEASURE_VERSION, Arm, Block, PromptSource
 from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.models import AnyModel, HubModel, NgramCache, PathModel, SyntheticDraft
 from specmoe.config.workloads import read_chat, text_of_prompt
@@ -101,11 +101,14 @@ class Asked:
         plain = {name: value for name, value in asdict(passes).items() if name != "seconds"}
         return dict(json.loads(json.dumps(files | plain)))
 
-    def rereading(self, model: str, blocks: Iterable[str]) -> Request:
-        """Return the request of the job in which a model scores outputs of blocks."""
+    def rereading(self, model: str, blocks: Iterable[str], ngrams: Iterable[Arm] = ()) -> Request:
+        """Return the request of the job in which a model, or `ngrams`, score outputs of blocks."""
         heads = {name: head_of(self.records.link(f"blocks/{name}")) for name in blocks}
         written = {name: head.sha256 if head else UNKNOWN for name, head in heads.items()}
-        return self._files(self.campaign.config.campaign.engine, model) | {"read": written}
+        arms = {arm.name: asdict(arm) for arm in ngrams}
+        drafts = {arm["draft_model"] for arm in arms.values() if arm["draft_model"]}
+        files = self._files(self.campaign.config.campaign.engine, model, sorted(drafts))
+        return files | {"read": written} | ({"arms": arms} if arms else {})
 
     def _files(self, engine: str, target: str, drafts: Iterable[str] = ()) -> Request:
         """Return what measures and what is loaded, common to all requests."""

@@ -93,6 +93,11 @@ class LoadedCampaign:
         """The draft models that score outputs of their targets, with the blocks of these."""
         return matrix.list_draft_scoring(self.config, self.blocks.values())
 
+    @cached_property
+    def ngram_scoring(self) -> dict[str, list[str]]:
+        """The targets whose n-grams are played on their texts, with the blocks of these."""
+        return matrix.list_draft_scoring(self.config, self.blocks.values(), ngrams=True)
+
     @property
     def scores(self) -> list[Path]:
         """The scores of each draft model that scores outputs."""

@@ -132,7 +132,9 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     A campaign that is not measured here keeps the prompts that its configuration has.
     """
     suites = {
-        name: _with_methods(suite, known) if suite.methods == "all" else suite
+        name: _with_methods(suite, known, scored=matrix.scores_ngrams(config, suite))
+        if suite.methods == "all"
+        else suite
         for name, suite in config.selected_suites.items()
     }
     workloads: dict[str, AnyWorkload] = {}
@@ -150,10 +152,11 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     return config.model_copy(update=update)
 
 
-def _with_methods(suite: Suite, known: MethodsOf) -> Suite:
+def _with_methods(suite: Suite, known: MethodsOf, *, scored: bool) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
-    Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own.
+    Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own:
+    at more of them if n-grams are `scored`, so that few are measured.
     """
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
@@ -170,8 +173,9 @@ def _with_methods(suite: Suite, known: MethodsOf) -> Suite:
             continue
         # Tokens that are looked up, and drafted at most: as few as of a draft model, and of the
         # pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod).
-        for n_match, gamma in [(3, 8), *([(24, 64)] if method == Method.NGRAM_MOD else [])]:
-            ways.append(Drafting(method=method, gammas=[gamma], n_match=[n_match]))
+        of_pool = [([24], [64])] if method == Method.NGRAM_MOD else []
+        for n_match, gammas in [([2, 3, 4], [4, 8, 16]) if scored else ([3], [8]), *of_pool]:
+            ways.append(Drafting(method=method, gammas=gammas, n_match=n_match))
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 
 

@@ -19,7 +19,7 @@ from specmoe.config.block import (
 )
 from specmoe.config.engines import PathEngine
 from specmoe.config.factors import at_levels, level_id
-from specmoe.config.methods import Method
+from specmoe.config.methods import Method, is_ngram
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload, sending_of
 
@@ -41,7 +41,8 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     blocks = [kept for block in every if (kept := without(block, config.campaign.exclude))]
     if not config.measurement.staged:
         return blocks
-    read = {name for names in list_draft_scoring(config, blocks).values() for name in names}
+    scored = (list_draft_scoring(config, blocks, ngrams=ngrams) for ngrams in (False, True))
+    read = {name for listed in scored for names in listed.values() for name in names}
     texts = [texts_alone(block) for block in blocks if block.repeat == 0 and block.speculates]
     # They also tell how long runs take, where minutes decide what is tried.
     timed = config.measurement.minutes is not None
@@ -49,7 +50,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
 
 
 def texts_alone(block: Block) -> Block:
-    """Return the block in which a block's target writes alone what draft models then score."""
+    """Return the block in which a block's target writes alone what is then scored."""
     place, _, repeat = block.block.rpartition("/")
     return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(Arm(),))
 
@@ -150,22 +151,49 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks whose passes our program can do by itself, with the campaign's options.
+    """Return the blocks whose passes our program can do by itself, with the campaign's options."""
+    usual = Protocol.PAIRED, (*config.measurement.engine_args,)
+    known = [block for block in blocks if (block.protocol, block.engine_args) == usual]
+    return known if _has_our_program(config) else []
 
-    It needs the engine's libraries, which one built elsewhere may lack.
+
+def _has_our_program(config: Config) -> bool:
+    """Return whether it is built: it needs the engine's libraries, which others may lack."""
+    engine = config.engines[config.campaign.engine]
+    return config.measurement.pass_samples > 0 and not isinstance(engine, PathEngine)
+
+
+# Of the n-gram settings that are scored, so many are measured of each comparison.
+MOST_NGRAMS = 2
+
+
+def scores_ngrams(config: Config, suite: Suite) -> bool:
+    """Return whether n-grams of a suite are scored before the first repeat, and few measured.
+
+    Not of targets that are compared with each other, of which all is measured, nor where requests
+    or options vary: passes are timed for one request, with the campaign's options.
     """
-    measurement, engine = config.measurement, config.engines[config.campaign.engine]
-    if not measurement.pass_samples or isinstance(engine, PathEngine):
-        return []
-    usual = Protocol.PAIRED, (*measurement.engine_args,)
-    return [block for block in blocks if (block.protocol, block.engine_args) == usual]
+    plain = config.measurement.temperature == 0 and suite.vary.keys() <= {"prompt_tokens"}
+    chosen = config.measurement.staged and config.paired_targets.isdisjoint(suite.targets)
+    return plain and chosen and _has_our_program(config)
 
 
-def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
+def with_few_ngrams(config: Config, block: Block) -> Block:
+    """Return a block with as many n-gram settings as are measured: the last, which take longest."""
+    scored = list_draft_scoring(config, [block], ngrams=True)
+    played = [arm for arm in block.arms if scored and is_ngram(arm.method)]
+    arms = tuple(arm for arm in block.arms if arm not in played[:-MOST_NGRAMS])
+    return replace(block, arms=arms)
+
+
+def list_draft_scoring(
+    config: Config, blocks: Iterable[Block], *, ngrams: bool = False
+) -> dict[str, list[str]]:
     """Return, by draft model, the blocks whose texts it reads: see `measure.model_passes`.
 
     It drafts there alone and greedily, whatever options the target has. In stages it reads before
-    the first repeat what targets write in blocks of their own.
+    the first repeat what targets write in blocks of their own. Of `ngrams`, which are played on
+    their target's texts, the result is by target.
     """
     read: dict[str, list[str]] = {}
     staged = config.measurement.staged
@@ -173,8 +201,12 @@ def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, lis
         if block.temperature == 0 and Arm() in block.arms and not (staged and block.repeat):
             name = texts_alone(block).block if staged else block.block
             plain = [arm for arm in block.arms if arm.forced_acceptance is None]
-            for draft in {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}:
-                read.setdefault(draft, []).append(name)
+            readers = {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}
+            if ngrams:
+                scored = scores_ngrams(config, config.suites[block.suite])
+                readers = {block.target for arm in plain if scored and is_ngram(arm.method)}
+            for reader in readers:
+                read.setdefault(reader, []).append(name)
     return dict(sorted(read.items()))
 
 

@@ -101,9 +101,9 @@ BY_TYPE = {facts.engine: method for method, facts in METHODS.items()}
 """Each method by its `--spec-type`."""
 
 
-def is_ngram(method: Method) -> bool:
+def is_ngram(method: Method | None) -> bool:
     """Return whether a method looks tokens up, where they repeat, instead of computing them."""
-    return method.value.startswith("ngram-")
+    return method is not None and method.value.startswith("ngram-")
 
 
 def round_parts(method: Method, *, replays: bool) -> list[str]:

@@ -87,7 +87,9 @@ class Suite(Strict):
     """further drafting methods, each compared with the baseline; `all` tries every method that
     the targets' and the draft models' files are made for at every γ of `gammas`, and n-grams at
     lengths of their own: 3 tokens looked up and 8 drafted, and in the pool also 24 and 64, as
-    llama.cpp advises for MoEs"""
+    llama.cpp advises for MoEs. Where it is measured until it is decided (greedily, by an engine of
+    source `pypi`) n-grams are first played on what each target wrote alone: then also 2 and 4
+    tokens looked up, and 4 and 16 drafted, of all of which the best two are measured"""
     gammas: Distinct[DraftLength] = Field(default=[])
     """draft lengths γ: the most tokens drafted in a round"""
     prompts: Distinct[Name | PositiveInt] = Field(default=[])
@@ -167,7 +169,8 @@ class Measurement(Strict):
     pass_samples: int = Field(default=8, ge=0)
     """places of the passage at which the passes of every target and draft are timed by themselves,
     by width, in each repeat: the cost of a round is fitted beside them. 0 times none and lets no
-    draft model score its targets' outputs; an engine of source `path` does neither"""
+    draft model score its targets' outputs, nor plays n-grams on them; an engine of source `path`
+    does none of it"""
     order: Literal["mixed", "by_target"] = "mixed"
     """order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps those of a target
     together, for machines that cannot hold two targets in memory"""

@@ -114,9 +114,12 @@ class Job:
 
     def command(self, block: Block, arm: Arm) -> list[str]:
         """Return llama-server's command line for an arm; only its end is not the baseline's."""
+        return [*self._baseline(block, block.slots), *self.flags(block, arm)]
+
+    def flags(self, block: Block, arm: Arm) -> list[str]:
+        """Return the end of an arm's command line."""
         file = engine_path(self.drafts[arm.draft_model]) if arm.draft_model else None
-        command = self._baseline(block, block.slots)
-        return [*command, *speculation_flags(arm, file, block.gpu_layers)]
+        return speculation_flags(arm, file, block.gpu_layers)
 
     def _baseline(self, of: Block | TimedPasses, slots: int = 1) -> list[str]:
         return server_command(

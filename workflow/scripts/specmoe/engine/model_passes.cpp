@@ -2,6 +2,7 @@
 //
 // Usage: model_passes time TEXT DEPTH SAMPLES SECONDS ROW PASSES FLAGS...
 //        model_passes score TEXTS N_TOKENS FLAGS...
+//        model_passes play TEXTS N_PREDICT REPLAYS SETTINGS FLAGS...
 //
 // FLAGS are those that llama-server has: the model is loaded and computed as it does.
 //
@@ -29,6 +30,14 @@
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
 // What these are, `Proposal` in measure/model_passes.py says.
+//
+// `play` needs no model: it plays the rounds in which n-grams draft while a target writes the same
+// TEXTS, N_PREDICT tokens at most, with the functions and in the order of llama-server
+// (tools/server/server-context.cpp). A rejection is followed by a replay if REPLAYS is 1. SETTINGS
+// are a list of lists, in JSON: llama-server's flags of each. Each meets nothing of other settings or
+// texts. The steps are numbers of rounds, replays, accepted and drafted tokens:
+//
+//     {"setting": 0, "text": 0, "steps": [[0, 0, 0, 0], [1, 1, 3, 8]]}
 
 #include <algorithm>
 #include <chrono>
@@ -57,6 +66,7 @@
 #include "llama-cpp.h"
 #include "log.h"
 #include "sampling.h"
+#include "speculative.h"
 
 namespace {
 
@@ -256,17 +266,26 @@ void print_proposal(int text, int position, llama_token target, const float * lo
            {"confidence", 1 / sum}, {"lead_nats", lead}});
 }
 
+using Text = std::pair<int, Tokens>;  // which begins with a prompt of so many tokens
+
+std::vector<Text> read_texts(const std::string & file) {
+    std::ifstream lines(file);
+    std::vector<Text> texts;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        int prompt;
+        words >> prompt;
+        texts.push_back({prompt, Tokens(std::istream_iterator<llama_token>(words), {})});
+    }
+    return texts;
+}
+
 // Score texts; the output of each token that is not the last tells the next one.
-void score(llama_context * context, const std::string & file, int n_tokens) {
+void score(llama_context * context, const std::vector<Text> & texts, int n_tokens) {
     const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
     const int prompt_batch = llama_n_batch(context);
-    std::ifstream texts(file);
-    std::string line;
-    for (int number = 0; std::getline(texts, line); number++) {
-        std::istringstream words(line);
-        int prompt;  // tokens, with which the text begins
-        words >> prompt;
-        const Tokens text(std::istream_iterator<llama_token>(words), {});
+    for (int number = 0; number < (int) texts.size(); number++) {
+        const auto & [prompt, text] = texts[number];
         const int last = (int) text.size() - 1;
         llama_memory_clear(llama_get_memory(context), true);
         for (int at = 0, end = 0; at < last; at = end) {
@@ -281,21 +300,77 @@ void score(llama_context * context, const std::string & file, int n_tokens) {
     }
 }
 
-}  // namespace
+// Return the steps of a text, with a new process's memory of n-grams.
+Json play(common_params params, const Text & of, int n_predict, bool replays) {
+    const auto & [prompt, text] = of;
+    const common_speculative_ptr drafter(common_speculative_init(params.speculative, 1));
+    Json steps = Json::array();
+    Tokens draft, processed(text.begin(), text.begin() + prompt);
+    common_speculative_begin(drafter.get(), 0, processed);
+    const int end = (int) text.size() - 1;
+    for (int last = prompt, next; last < end; last = next) {  // `last` is sampled, not processed
+        const int most = prompt + n_predict - last - 2;  // the last that the limit allows is sampled
+        draft.clear();
+        if (most > 0) {
+            auto & asked = common_speculative_get_draft_params(drafter.get(), 0);
+            asked = {true, most, (llama_pos) processed.size(), text[last], &processed, &draft};
+            common_speculative_draft(drafter.get());
+        }
+        const int count = (int) draft.size(), left = end - last;
+        int held = 0;
+        while (held < std::min(count, left) && draft[held] == text[last + 1 + held]) {
+            held++;
+        }
+        held -= held == left && held < count;  // an end is accepted as the last drafted token alone
+        const int replayed = replays && held < count;
+        if (count > 0) {
+            // A replay drafts the accepted tokens, and the one that the target gave instead.
+            common_speculative_accept(drafter.get(), 0, held + replayed);
+        }
+        steps.push_back({int(count > 0), replayed, held, count});
+        next = std::min(last + 1 + held + replayed, end);
+        processed.insert(processed.end(), text.begin() + last, text.begin() + next);
+    }
+    return steps;
+}
 
-int main(int argc, char ** argv) {
-    const std::string self = argv[0], task = argv[1], text = argv[2];
-    const int flags = task == "score" ? 4 : 8;  // their place
-    // An engine for every processor has its kernels in libraries beside its programs.
-    ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
+// Take llama-server's flags; the first of the words is skipped.
+common_params parse(std::vector<char *> words) {
     common_params params;
-    std::vector<char *> words(argv + flags - 1, argv + argc);  // of which the first is skipped
     if (!common_params_parse((int) words.size(), words.data(), params, LLAMA_EXAMPLE_SERVER)) {
         fail("llama-server does not take these flags");
     }
     common_log_set_verbosity_thold(LOG_LEVEL_ERROR);
+    return params;
+}
+
+}  // namespace
+
+int main(int argc, char ** argv) {
+    const std::string self = argv[0], task = argv[1], text = argv[2];
+    const int flags = task == "score" ? 4 : task == "play" ? 6 : 8;  // their place
+    // An engine for every processor has its kernels in libraries beside its programs.
+    ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
+    const std::vector<char *> words(argv + flags - 1, argv + argc);
+    common_params params = parse(words);
     llama_log_set(log_errors, nullptr);
     llama_backend_init();
+    if (task == "play") {
+        const auto texts = read_texts(text);
+        auto settings = Json::parse(argv[5]).get<std::vector<std::vector<std::string>>>();
+        for (size_t setting = 0; setting < settings.size(); setting++) {
+            auto all = words;
+            for (std::string & flag : settings[setting]) {
+                all.push_back(flag.data());
+            }
+            const common_params drafting = parse(all);
+            for (size_t number = 0; number < texts.size(); number++) {
+                const auto steps = play(drafting, texts[number], atoi(argv[3]), atoi(argv[4]));
+                print({{"setting", setting}, {"text", number}, {"steps", steps}});
+            }
+        }
+        return 0;
+    }
     llama_numa_init(params.numa);
     const auto loaded = common_init_from_params(params);
     llama_context * context = loaded->context();
@@ -303,7 +378,7 @@ int main(int argc, char ** argv) {
         fail("cannot load " + params.model.path);
     }
     if (task == "score") {
-        score(context, text, atoi(argv[3]));
+        score(context, read_texts(text), atoi(argv[3]));
         return 0;
     }
     std::map<std::string, std::vector<int>> widths;  // by their outputs

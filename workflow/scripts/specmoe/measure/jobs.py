@@ -1,4 +1,4 @@
-"""The jobs that measure and keep a record: a block, timed passes, and a draft model's scores."""
+"""The jobs that measure and keep a record: a block, timed passes, scores, and rounds of n-grams."""
 
 import json
 from functools import partial
@@ -7,6 +7,7 @@ from pathlib import Path
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress
+from specmoe.config.methods import is_ngram
 from specmoe.engine.identity import fact
 from specmoe.errors import ConfigError, abridged
 from specmoe.files import ROOT, replace_text
@@ -64,16 +65,27 @@ def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
 
 
 def score_draft(
-    campaign: LoadedCampaign, draft: str, log: Path, blocks: tuple[str, ...] = ()
+    campaign: LoadedCampaign,
+    draft: str,
+    log: Path,
+    blocks: tuple[str, ...] = (),
+    *,
+    ngrams: bool = False,
 ) -> None:
-    """Score the outputs of a draft model's targets with it, in all blocks or in some."""
-    asked, name = Asked(campaign), f"agreement/{draft}"
+    """Score the outputs of a draft model's targets with it, in all blocks or in some.
+
+    Or play the `ngrams` of a target, in place of a draft model, on its own.
+    """
+    asked, name = Asked(campaign), f"{'ngrams' if ngrams else 'agreement'}/{draft}"
+    own = [block for block in campaign.blocks.values() if ngrams and block.target == draft]
+    arms = [*dict.fromkeys(arm for block in own for arm in block.arms if is_ngram(arm.method))]
+    score = partial(model_passes.play_ngrams, arms=arms) if ngrams else model_passes.score_texts
     blocks = blocks or tuple(campaign.draft_scoring[draft])
     links = {block: asked.records.link(f"blocks/{block}") for block in blocks}
     records = ((campaign.block(block), load_kept(link)[1]) for block, link in links.items())
     read, _ = asked.records.measured_once(
         name,
-        asked.rereading(draft, blocks),
-        lambda: model_passes.score_texts(campaign, draft, records, log),
+        asked.rereading(draft, blocks, arms),
+        lambda: score(campaign, draft, records, log),
     )
     replace_text(campaign.places.folder / f"{name}.json", json.dumps(read) + "\n")

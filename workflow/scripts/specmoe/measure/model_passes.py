@@ -1,15 +1,16 @@
-"""Results of our program `engine/model_passes.cpp`: timed forward passes, and draft scores.
+"""Results of our program `engine/model_passes.cpp`: timed forward passes, draft scores, and rounds.
 
 A greedy target accepts what it would have written itself. So a draft model that scores the target's
 output once, token by token, gives the rounds of every draft length (see `audit.draft_rounds`). It
 is scored in batches, and some in smaller ones, which shows how far rounding moves the scores.
+N-grams follow from the text alone: the program plays their rounds as the server does.
 """
 
 import json
 import logging
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, product
 from pathlib import Path
@@ -23,6 +24,7 @@ from specmoe.engine.job import Job
 from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.hardware.machine import machine_id
 from specmoe.measure.alone import exclusive_job
+from specmoe.models.info import load_info
 
 BATCH = 32
 # A draft model proposes token by token, after batches of γ + 1.
@@ -161,17 +163,38 @@ def score(
 
     Our program runs as the processes of `block` do. Raises MeasurementError if it fails or hangs.
     """
+    proposals: list[list[Proposal]] = [[] for _ in texts]
+    for proposal in _read("score", texts, (n_tokens,), block, job):
+        proposals[proposal.pop("text")].append(proposal)
+    return proposals
+
+
+def _read(
+    task: str, texts: Sequence[Ids], words: Iterable[object], block: Block, job: Job
+) -> Iterator[dict[str, Any]]:
+    """Yield the lines that our program prints in a task that reads texts."""
     file = job.server_log.with_suffix(".texts")
     lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     longest = max(len(prompt) + len(tokens) for prompt, tokens in texts)
     alone = replace(block, context=longest, engine_args=())
-    printed = job.run(("score", file, n_tokens), alone, len(texts))
+    printed = job.run((task, file, *words), alone, len(texts))
     file.unlink()
-    proposals: list[list[Proposal]] = [[] for _ in texts]
-    for proposal in map(json.loads, printed.splitlines()):
-        proposals[proposal.pop("text")].append(proposal)
-    return proposals
+    yield from map(json.loads, printed.splitlines())
+
+
+def play(
+    texts: Sequence[Text], arms: Sequence[Arm], block: Block, job: Job, *, replays: bool
+) -> list[dict[str, Any]]:
+    """Return texts of the job's target with the steps in which n-grams draft, by setting.
+
+    They are written as by a baseline of `block`; `replays`: whether the target replays rounds.
+    """
+    words = block.n_predict, int(replays), json.dumps([job.flags(block, arm) for arm in arms])
+    played = [{"prompt": prompt, "token": ids[1], "steps": {}} for _, prompt, ids in texts]
+    for line in _read("play", [ids for *_, ids in texts], words, block, job):
+        played[line["text"]]["steps"][arms[line["setting"]].name] = line["steps"]
+    return played
 
 
 def widest_move(first: Iterable[Sequence[Proposal]], second: Iterable[Sequence[Proposal]]) -> float:
@@ -224,3 +247,19 @@ def score_texts(
             for target, prompt, ids in texts
         ],
     }
+
+
+def play_ngrams(
+    campaign: LoadedCampaign,
+    target: str,
+    records: Iterable[tuple[Block, Mapping[str, Any]]],
+    log: Path,
+    *,
+    arms: Sequence[Arm],
+) -> dict[str, Any]:
+    """Play the rounds of n-gram settings on what a target wrote, as in `score_texts`."""
+    blocks, files = [*records], {arm.draft_model for arm in arms if arm.draft_model}
+    replays = load_info(campaign.places.info(target)).replays
+    with exclusive_job(campaign, f"ngrams/{target}", target, log, files) as job:
+        played = play(texts_of(blocks), arms, blocks[0][0], job, replays=replays)
+    return {"target": target, "engine": campaign.engine_id, "texts": played}
