@@ -1,16 +1,21 @@
 """Simulated targets of known speedups, and how often intervals and answers are right on them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from specmoe.analysis.decision import LITTLE, Answer, decide
-from specmoe.analysis.intervals import Mean, Stratum, moderate, on_such_prompts, on_these_prompts
+from specmoe.analysis.decision import GAINS, LITTLE, Answer, decide, decide_by_kind
+from specmoe.analysis.intervals import (
+    Mean,
+    Stratum,
+    moderate,
+    on_such_prompts,
+    on_these_prompts,
+)
 from specmoe.analysis.noise import prior, session_of
 from specmoe.config.schema import Statistics
 
@@ -18,7 +23,7 @@ STATISTICS = Statistics()
 CONFIDENCE = STATISTICS.confidence
 MOST_REPEATS = 6
 PIECE = 5  # blocks of a recorded series that follow one another
-GAINS, NO_GAINS = (Answer.ON, Answer.HERE), (Answer.OFF, Answer.LITTLE)
+NO_GAINS = (Answer.OFF, Answer.LITTLE)
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class World:
     prompts: int = 15
     settings: int = 8
     repeats: int = MOST_REPEATS
-    # Blocks are of all prompts, as in 2.0.0, and differ by this much; None: each is one prompt.
+    # Blocks are of all prompts and differ by this much; None: each is one prompt.
     block: float | None = None
     session: float = 0.05  # of all settings of a target together
     own: float = 0.03  # of each setting, in a session
@@ -55,14 +60,14 @@ class World:
         self,
         generator: np.random.Generator,
         times: int,
-        truths: Sequence[float],
+        truths: Any,
         *,
         other_prompts: bool = False,
     ) -> "Sample":
         """Return logarithms of speedup of so many targets.
 
-        `truths` are those of the settings on the prompts that are sent, or on prompts of their kind
-        if `other_prompts`.
+        `truths` are those of the settings, or of each on each kind of prompts, on the prompts that
+        are sent, or on prompts of their kind if `other_prompts`.
         """
         shape = self.repeats, self.prompts
         at = np.array([generator.permutation(self.prompts) for _ in range(self.repeats)])
@@ -74,7 +79,9 @@ class World:
             if not self.recorded:
                 noise += self._noise(generator, times, self.block, self.repeats)[..., None]
             at = np.broadcast_to(np.arange(self.repeats)[:, None], shape)
-        logs = np.reshape(truths, (-1, 1, 1)) + noise + self.drift * (at / at.max() - 0.5)
+        truths = np.reshape(truths, (self.settings, -1))
+        truths = np.broadcast_to(truths, (self.settings, self.of_kind[-1] + 1))
+        logs = truths[:, None, self.of_kind] + noise + self.drift * (at / at.max() - 0.5)
         logs += self._prompts(generator, times, other_prompts=other_prompts)[:, :, None]
         logs += self.session * generator.standard_normal((times, 1, 1, 1))
         logs += self.own * generator.standard_normal((times, self.settings, 1, 1))
@@ -134,6 +141,7 @@ WORLDS = {
     "blocks alike, 0.3": World(alike=0.3),
     "blocks alike, 0.7": World(alike=0.7),
     "drift of 5 %": World(drift=0.05),
+    "prompts differ": World(prompt=0.3),
     "prompts in kinds": World(prompt=0.2, kinds=0.7),
     "5 prompts": World(prompts=5),
     "30 prompts": World(prompts=30),
@@ -238,26 +246,7 @@ def _without(mean: Mean, dropped: np.ndarray) -> Mean:
     return mean._replace(log=log, error=error)
 
 
-def five_repeats(sample: Sample) -> Outcome:
-    """Return what 2.0.0 says: five repeats, Student's t on blocks, and sessions of 3 %."""
-    logs = sample.logs[:, :, :5]
-    times, settings, _, prompts = logs.shape
-    strata = [Stratum.complete(logs, kinds=np.arange(prompts))]
-    these, others = on_these_prompts(strata), on_such_prompts(strata)
-    apart = stats.norm.ppf(0.98) * 0.03
-    low = [one.log - one.reach(CONFIDENCE, settings) - apart for one in (these, others)]
-    here, on = ((one > 0).any(axis=-1) for one in low)
-    off = (these.log + np.hypot(these.reach(CONFIDENCE), apart) < 0).all(axis=-1)
-    answers = np.select([on, here, off], [Answer.ON, Answer.HERE, Answer.OFF], Answer.UNDECIDED)
-    return Outcome(answers, np.full(times, 5.0), np.ones((times, settings), bool))
-
-
-Rule = Callable[[Sample], Outcome]
-
-
-def wrong_answers(
-    world: World, *, times: int, seed: int, rule: Rule = until_decided
-) -> dict[str, float]:
+def wrong_answers(world: World, *, times: int, seed: int) -> dict[str, float]:
     """Return in what share of so many targets each wrong answer is given.
 
     on: no setting gains on prompts of the kind; gain: none gains on those that are sent, and the
@@ -270,7 +259,7 @@ def wrong_answers(
     cases = {"on": (useless, True), "gain": (useless, False), "no gain": (gaining, False)}
     for name, (truths, other) in cases.items():
         sample = world.sample(generator, times, truths, other_prompts=other)
-        outcome[name] = rule(sample)
+        outcome[name] = until_decided(sample)
     return {
         "on": outcome["on"].share(Answer.ON),
         "gain": outcome["gain"].share(*GAINS),
@@ -279,9 +268,7 @@ def wrong_answers(
     }
 
 
-def right_answers(
-    world: World, speedup: float, *, times: int, seed: int, rule: Rule = until_decided
-) -> tuple[float, float]:
+def right_answers(world: World, speedup: float, *, times: int, seed: int) -> tuple[float, float]:
     """Return in what share of so many targets the answer is right, and the mean of repeats.
 
     The best setting has this speedup on the prompts that are sent, and the others spread evenly
@@ -289,6 +276,41 @@ def right_answers(
     """
     truths = math.log(speedup) - np.linspace(0, math.log(2), world.settings)
     sample = world.sample(np.random.default_rng(seed), times, truths.tolist())
-    found = rule(sample)
+    found = until_decided(sample)
     right = found.share(*(GAINS if speedup > 1 else NO_GAINS))
     return right, float(found.repeats.mean())
+
+
+def found_by_kind(
+    world: World, speedups: Sequence[float], repeats: int, *, times: int, seed: int
+) -> tuple[float, float]:
+    """Return in what share of so many targets *on by kind* is said, and how many of its gains hold.
+
+    The best setting has these speedups on the kinds of prompts, and the others spread evenly from
+    there to half of it. A gain is that of the settings that are chosen; NaN where there is none.
+    """
+    truths = np.log(speedups) - np.linspace(0, math.log(2), world.settings)[:, None]
+    world, kinds = replace(world, repeats=repeats), len(speedups)
+    sample = world.sample(np.random.default_rng(seed), times, truths, other_prompts=True)
+    # Settings on a kind are as further settings, so that variances are shrunk to those of all.
+    logs = sample.logs.reshape(times, world.settings, repeats, kinds, -1).transpose(0, 3, 1, 2, 4)
+    flat = logs.reshape(times, -1, *logs.shape[3:])
+    of_kinds = Sample(flat, sample.at[:, : flat.shape[-1]], np.zeros(flat.shape[-1]), whole=False)
+    these = of_kinds.these()
+    such = on_such_prompts(of_kinds.strata(), these)
+    such = such._replace(repeated=True, residuals=np.zeros((*flat.shape[:2], 0)), strata=())
+    shape = 3, times, kinds, world.settings
+    others = Mean(*np.reshape(moderate(such)[:3], shape))
+    found = decide_by_kind(
+        Mean(*np.reshape(these[:3], shape)) if repeats > 1 else others,
+        others,
+        np.full(kinds, 1 / kinds),
+        confidence=CONFIDENCE,
+        session=session_of(STATISTICS),
+        choice=world.settings,
+        on=False,
+    )
+    own = truths[found.chosen, np.arange(kinds)]
+    truth = np.exp(np.where(np.isin(found.answers, GAINS), own, 0).mean(axis=-1))
+    holds = ((found.gain[1] <= truth) & (truth <= found.gain[2]))[found.differ]
+    return float(found.differ.mean()), float(holds.mean()) if len(holds) else math.nan

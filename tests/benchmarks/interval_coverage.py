@@ -1,6 +1,7 @@
 """Count how often intervals hold and answers are wrong on simulated targets.
 
 Usage: python tests/benchmarks/interval_coverage.py [--times 2000] [--noise FOLDER] [--campaign ...]
+       python tests/benchmarks/interval_coverage.py --kinds [--times 2000]
 
 A benchmark, not a test: it judges nothing. It prints a row of Markdown for each world, and writes
 `paper/answers.tex`, the rows of the supplement's table. Worlds with recorded noise are drawn from
@@ -11,7 +12,6 @@ from `--noise`, a folder with CSV files of rates: columns baseline and drafting,
 import argparse
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from sys import path as module_path
@@ -29,13 +29,18 @@ from specmoe.analysis.summaries import SETTING, with_conditions, with_speedups  
 from specmoe.runs.schema import read_runs  # noqa: E402
 
 SEED = 1
+MANY = 100  # gains, of which a share is printed
 ANSWERS = ROOT / "paper/answers.tex"
 SPEEDUPS = (0.8, 0.9, 1.2, 1.3)
 REPEATS = (1, 2, 3, 6)
+# The speedups of the best setting on each kind of prompts; in the first two they are alike.
+KINDS = {"1.0": [1.0] * 5, "1.1": [1.1] * 5}
+KINDS |= {"1.3 once": [1.3, *[0.8] * 4], "1.3 twice": [1.3, 1.3, *[0.8] * 3]}
+KINDS |= {"2.0 once": [2.0, *[0.8] * 4]}
+OF_KINDS = ("quiet", "as usual", "noisy", "prompts differ", "1 setting")
 HEADS = [
     *("world", "these prompts", "like these", "best of these", "best of like these"),
     *("on", "gain", "no gain", *map(str, SPEEDUPS), "repeats"),
-    *("2.0.0: gain", *map(str, SPEEDUPS)),
 ]
 
 
@@ -45,7 +50,12 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=2000, help="targets of each kind")
     parser.add_argument("--noise", type=Path, help="folder of recorded rates")
     parser.add_argument("--campaign", type=Path, nargs="*", default=[], help="packed campaigns")
+    parser.add_argument("--kinds", action="store_true", help="how often it is on by kind")
     given = parser.parse_args()
+    if given.kinds:
+        for name in OF_KINDS:
+            print(" | ".join(row_of_kinds(name, given.times)), flush=True)
+        return
     worlds = dict(WORLDS)
     for folder in [*sorted((ROOT / "resources/campaigns").iterdir()), *given.campaign]:
         worlds[f"runs of {folder.name}"] = World(recorded=[*residuals(folder)])
@@ -61,23 +71,31 @@ def main() -> None:
     ANSWERS.write_text("\n".join([*rows, ""]))
 
 
+def row_of_kinds(name: str, times: int) -> list[str]:
+    """Return a world's row: the shares that are *on by kind*, and the fewest gains that hold."""
+    how, cells, least = {"times": times, "seed": SEED}, [name], 1.0
+    for speedups in KINDS.values():
+        found = [
+            simulated.found_by_kind(WORLDS[name], speedups, one, **how) for one in (1, 2, 3, 5)
+        ]
+        cells.append(" ".join(f"{100 * said:.1f}" for said, _ in found))
+        least = min([least, *(held for said, held in found if said * times >= MANY)])
+    return [*cells, f"{100 * least:.1f}"]
+
+
 def row_of(name: str, world: World, times: int) -> list[str]:
-    """Return a world's row: coverage, wrong and right answers, repeats at 1.2, and today's."""
+    """Return a world's row: coverage, wrong and right answers, and repeats at 1.2."""
     how = {"times": times, "seed": SEED}
     shares = [simulated.held(world, repeats, **how) for repeats in REPEATS]
     # After one repeat these prompts have the wider interval of prompts like these.
     kinds = [*shares[0]]
     lowest = [min(one[kind] for one in shares) for kind in (kinds[0], kinds[2], *kinds[1::2])]
     columns = [name, *(f"{100 * share:.1f}" for share in lowest)]
-    whole = replace(world, block=world.run / 2)
-    for rule, where in ((simulated.until_decided, world), (simulated.five_repeats, whole)):
-        wrong = simulated.wrong_answers(where, rule=rule, **how)
-        kinds = ["on", "gain", "no gain"] if where is world else ["gain"]
-        columns += [f"{100 * wrong[kind]:.1f}" for kind in kinds]
-        right = [simulated.right_answers(where, one, rule=rule, **how) for one in SPEEDUPS]
-        columns += [f"{100 * found[0]:.0f}" for found in right]
-        if where is world:
-            columns.append(f"{right[SPEEDUPS.index(1.2)][1]:.1f}")
+    wrong = simulated.wrong_answers(world, **how)
+    columns += [f"{100 * wrong[kind]:.1f}" for kind in ("on", "gain", "no gain")]
+    right = [simulated.right_answers(world, one, **how) for one in SPEEDUPS]
+    columns += [f"{100 * found[0]:.0f}" for found in right]
+    columns.append(f"{right[SPEEDUPS.index(1.2)][1]:.1f}")
     return columns
 
 

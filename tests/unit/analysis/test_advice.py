@@ -20,7 +20,8 @@ from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.config.load import load
 from specmoe.engine.job import computing_flags
-from specmoe.paper.documents import cited
+from specmoe.page.page import render_page
+from specmoe.paper.documents import cited, render_documents
 
 from ...conftest import ROOT
 from ...recipes import made_info
@@ -230,6 +231,39 @@ def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster
     row, settings = advice_of(campaign(fast, sure, prompts=sent), config)
     assert settings.set_index("gamma").loc[8, "simultaneous_low"] > 1
     assert (row["answer"], row["gamma"]) == (Answer.ON, 4)
+
+
+def of_kinds(*settings):
+    """Return a campaign of settings by their speedups on kinds of four prompts each."""
+    sent = [[f"{kind}-{n}" for kind in settings[0] for n in range(4)]] * len(settings)
+    speedups = [{one: own[one[:4]] for one in of} for of, own in zip(sent, settings, strict=True)]
+    both = (on_prompts(own, 4 * gamma) for gamma, own in enumerate(speedups, start=1))
+    return campaign(*both, prompts=sent[0]).assign(category=lambda runs: runs["prompt"].str[:4])
+
+
+def test_kinds_that_differ_have_a_setting_each_and_the_gain_of_all_prompts(config):
+    four = {"code": 1.44, "chat": 0.7}
+    runs = of_kinds(four, {"code": 1.3, "chat": 0.8})
+    analysis = shown(runs, config)
+    [row], kinds = analysis.advice.to_dict("records"), analysis.advice_kinds.set_index("kind")
+    assert (row["answer"], row["command"], row["open_kinds"]) == (Answer.BY_KIND, None, 0)
+    # Half of the prompts are 1.44 times as fast, the others as fast as without drafting.
+    assert row["by_kind"] == pytest.approx(1.2, rel=1e-3)
+    assert 1 < row["by_kind_low"] < 1.2 < row["by_kind_high"]
+    told = [*zip(kinds["answer"], kinds["gamma"], kinds["speedup"].round(2), strict=True)]
+    assert told == [(Answer.ON, 4, 1.44), (Answer.OFF, 8, 0.8)]
+    assert ["--spec" in line for line in kinds["command"]] == [True, False]
+    assert "\n  code (4 prompts): switch on; Draft 0.8B, γ = 4, 1.44 [" in printed(analysis)
+    assert "speedup of 1.20 [" in " ".join(render_documents(analysis, ())["main"].split())
+    page = render_page(analysis, {}, None)
+    assert "with the setting of each kind: " in page
+    assert "按提示词的类别打开" in page
+    # A target that is on needs a loss, flags fall on fast runs, and loops are easy to draft.
+    flagged = {"failed": of_prompt(runs, 8, "chat-1")[:1], "check": "baseline_time"}
+    on = of_kinds(dict.fromkeys(four, 1.44), four)
+    without = runs.assign(category=None)
+    for other, audits in ((on, {}), (runs, flagged), (looping_in(runs, 100), {}), (without, {})):
+        assert advised(other, config, **audits)["advice_kinds"].empty
 
 
 def test_off_needs_every_setting_to_lose_by_itself_so_the_choice_takes_nothing_away(config):

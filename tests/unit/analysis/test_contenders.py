@@ -95,10 +95,11 @@ def test_with_few_minutes_the_most_promising_settings_are_tried(minutes, expecte
     assert verdicts(paired) == ["CONTENDER"] * 3  # what is compared with another model
 
 
-def staged(study, root, *waiting, predicted=None, **rates):
+def staged(study, root, *waiting, predicted=None, open_kinds=None, **rates):
     """Return rows of the settings γ = 2, 4, ... after runs at rates; the baseline's is 50.
 
-    Those that are `waiting` have none; of the others something is `predicted`.
+    Those that are `waiting` have none; of the others something is `predicted`. `open_kinds` are
+    those of a target that is on by kind.
     """
     study["measurement"]["repeats"] = {"least": 1, "most": 6}
     config = load(study | {"statistics": {"session_sd": 0.05}}, root)
@@ -108,22 +109,25 @@ def staged(study, root, *waiting, predicted=None, **rates):
         | {"verdict": Fate.CONTENDER, "label": name, **(predicted or {})}
         for name in rates
     ] + [*waiting]
-    drop(rows, *advised(runs, config).values())
+    found = advised(runs, config)
+    drop(rows, found["advice"].assign(open_kinds=open_kinds), found["advice_settings"])
     return config, rows
 
 
 @pytest.mark.parametrize(
-    ("rates", "expected"),
+    ("rates", "open_kinds", "expected"),
     [
-        ({"g2": 52, "g4": 30}, ["CONTENDER", "BEATEN"]),
-        ({"g2": 30, "g4": 20}, ["DECIDED", "BEATEN"]),  # off
+        ({"g2": 52, "g4": 30}, None, ["CONTENDER", "BEATEN"]),
+        ({"g2": 52, "g4": 30}, 0, ["DECIDED", "BEATEN"]),
+        ({"g2": 30, "g4": 20}, None, ["DECIDED", "BEATEN"]),  # off
     ],
 )
 def test_a_setting_leaves_when_it_is_beaten_and_a_target_when_it_is_decided(
-    study, root, rates, expected
+    study, root, rates, open_kinds, expected
 ):
     noisy = np.array([0.9, 1.0, 1.1])
-    config, rows = staged(study, root, **{name: rate * noisy for name, rate in rates.items()})
+    rates = {name: rate * noisy for name, rate in rates.items()}
+    config, rows = staged(study, root, open_kinds=open_kinds, **rates)
     assert verdicts(rows) == expected
     text = describe_stage(config, {row["label"]: row for row in rows}, 3)
     assert rows[0]["answer"] in text

@@ -1,11 +1,16 @@
 """Coverage of intervals on a known truth; tests/benchmarks/interval_coverage.py has the table."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from ...simulated_speedups import WORLDS, World, five_repeats, held, right_answers, wrong_answers
+from ...simulated_speedups import (
+    WORLDS,
+    World,
+    found_by_kind,
+    held,
+    right_answers,
+    wrong_answers,
+)
 
 TESTED = [
     *("as usual", "noisy", "heavy tails", "blocks alike, 0.3", "drift of 5 %", "prompts in kinds"),
@@ -34,9 +39,14 @@ def test_answers_are_seldom_wrong_over_all_looks(world):
     assert max(wrong.values()) <= most, wrong
 
 
-def test_sessions_of_eight_percent_are_more_than_five_repeats_believe():
-    world = replace(WORLDS["sessions of 8 %"], block=0.05)
-    assert wrong_answers(world, times=300, seed=2, rule=five_repeats)["gain"] > 0.05
+@pytest.mark.parametrize("world", ["quiet", "noisy", "prompts differ"])
+def test_kinds_are_told_apart_where_they_differ_and_hardly_where_they_are_alike(world):
+    for speedup in (1.0, 1.1, 1.3):
+        said, _ = found_by_kind(WORLDS[world], [speedup] * 5, 3, times=300, seed=1)
+        assert said <= 0.02
+    said, held = found_by_kind(WORLDS[world], [2.0, 2.0, 0.5, 0.5, 0.5], 3, times=300, seed=1)
+    assert said > 0.8
+    assert held > 0.95
 
 
 def test_clear_answers_come_early_and_the_best_setting_stays():

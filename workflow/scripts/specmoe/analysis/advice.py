@@ -16,6 +16,7 @@ answer. The answer is *not known* where that is more than what is left: this is 
 load and flags chose, and flags choose by speed.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -24,13 +25,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.decision import LITTLE, Answer, Ends, Fate, decide, find_answer
+from specmoe.analysis import decision, intervals
+from specmoe.analysis.decision import GAINS, LITTLE, Answer, Ends, Fate, decide, find_answer
 from specmoe.analysis.exclusions import at_all_prompts, is_excluded
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Record, records
-from specmoe.analysis.summaries import SETTING, is_idle, is_no_control, key_of, summarise, usual
+from specmoe.analysis.summaries import (
+    SETTING,
+    describe_texts,
+    is_idle,
+    is_no_control,
+    key_of,
+    summarise,
+    usual,
+)
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict
 from specmoe.audit.limits import LIMITS
@@ -86,7 +96,7 @@ def advice_from(
     stages: Iterable[Mapping[str, Any]] = (),
     beside: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables `advice` and `advice_settings`, this with the columns of `deciding`.
+    """Return the tables of advice, `advice_settings` with the columns of `deciding`.
 
     `runs` are those of `summaries.usual`, those that do not count too; `pairs` is `make_pairs`'s
     frame, `measured` that of `summarise`, `audit` that of `audit_runs`; `infos` are the models' by
@@ -120,17 +130,19 @@ def advice_from(
     sets = settings.groupby(["target", "prompt_set"], sort=False)
     ranked = [_ranked(peers, left, members, config) for _, peers in sets]
     settings = pd.concat(ranked, ignore_index=True) if ranked else settings
-    answers = []
+    answers, kinds = [], list[Record]()
     for target in (name for name in config.models if name in {*runs["target"]}):
         of_target = settings[settings["target"] == target]
         answer = _answer(target, of_target, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target), "rejected_drafts": whys.get(target)}
+        kinds += _by_kind(answer, of_target, members, config, gpu=gpu)
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     table = TABLES["advice"]
     advice = pd.DataFrame(answers, columns=[*table.columns])
     # They are null where a target has no setting.
     counts = {name: "Int64" for name, kind in table.columns.items() if kind == "count"}
-    return {"advice": advice.astype(counts), "advice_settings": settings}
+    of_kinds = pd.DataFrame(kinds, columns=[*TABLES["advice_kinds"].columns])
+    return {"advice": advice.astype(counts), "advice_settings": settings, "advice_kinds": of_kinds}
 
 
 def _marked(pairs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
@@ -318,14 +330,76 @@ def _answer(
     }
 
 
+def _by_kind(
+    answer: Record, ranked: pd.DataFrame, members: Members, config: Config, *, gpu: bool
+) -> list[Record]:
+    """Return a row for each kind of prompts where a target is *on by kind*, and say so in its row.
+
+    Kinds are the categories of the prompts that answer; settings count that were measured on all.
+    Of a kind with flagged pairs no loss is said, as flags fall on fast runs.
+    """
+    peers = ranked[ranked["prompt_set"] == answer.get("prompt_set")]
+    usable = peers[peers["status"].isin([Status.BEST, Status.COMPARED])]
+    untried = answer["needs"] == Need.MINUTES and answer["more_repeats"] is None
+    if answer["answer"] == Answer.UNKNOWN or usable.empty or untried:
+        return []
+    every = [members[key] for key in _keys(peers) if key in members]
+    doubted = {kind for its in every for kind in its.loc[its["flagged"], "category"]}
+    settings = [members[key][~members[key]["flagged"]] for key in _keys(usable)]
+    prompts = pd.concat(settings).groupby("category", dropna=False)["prompt"].nunique()
+    tried = [at for at, its in enumerate(settings) if its["category"].nunique() == len(prompts)]
+    if len(prompts) < 2 or not tried:
+        return []
+    samples = [settings[at].query("category == @kind") for kind in prompts.index for at in tried]
+    loops = [describe_texts(sample)["looping"] for sample in samples[:: len(tried)]]
+    # A kind may have three prompts, so what they differ by is shrunk to that of all kinds too.
+    these = moderated([*map(mean_speedup, samples)])
+    others = [*map(mean_on_other_prompts, samples, these)]
+    others = moderated([one._replace(repeated=True, residuals=(), strata=()) for one in others])
+    # Without repeats prompts stand for blocks.
+    known = [one if one.repeated else other for one, other in zip(these, others, strict=True)]
+    shape = 5, len(prompts), len(tried)
+    found = decision.decide_by_kind(
+        intervals.Mean(*np.reshape(stacked(known)[:5], shape)),
+        intervals.Mean(*np.reshape(stacked(others)[:5], shape)),
+        (prompts / prompts.sum()).to_numpy(),
+        confidence=decision.confidence_of_look(
+            config.statistics.confidence, config.measurement.looks
+        ),
+        session=session_of(config.statistics, settings),
+        choice=len(tried) + int((peers["status"] == Status.BEATEN).sum()),
+        on=answer["answer"] == Answer.ON,
+        loops=np.array(loops) > LIMITS.looping_share,
+        doubted=prompts.index.isin(doubted),
+    )
+    if not found.differ:
+        return []
+    rows = list[Record]()
+    for at, kind in enumerate(prompts.index):
+        said, place = Answer(str(found.answers[at])), found.chosen[at]
+        setting = usable.iloc[tried[place]]
+        ends = {name: end[at, place] for name, end in found.ends._asdict().items()}
+        low, high = (ends[f"{decision.DECIDES[said]}_{end}"] for end in ("low", "high"))
+        speedup = intervals.Estimate(math.exp(others[at * len(tried) + place].log), low, high)
+        line = launch_line(config, answer["target"], setting if said in GAINS else None, gpu=gpu)
+        row = {"kind": kind, "prompts": prompts[kind], "answer": said.value, "command": line}
+        rows.append(setting.to_dict() | row | speedup.columns("speedup"))
+    answer |= {"answer": Answer.BY_KIND.value, "reason": _REASONS[Answer.BY_KIND]}
+    answer |= intervals.Estimate(*found.gain).columns("by_kind")
+    answer |= {"needs": None, "more_repeats": None}
+    answer["open_kinds"] = sum(row["answer"] not in decision.DECIDED for row in rows)
+    return sorted(rows, key=lambda row: -row["speedup"])
+
+
 def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
     """Return the line that starts llama-server as advised, or measures more; None if none."""
     if answer["answer"] == Answer.UNDECIDED:
         measures = config.campaign.source == "measured" and answer["more_repeats"]
         return measuring_line(config, answer["repeats"], measures) if measures else None
-    if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):  # loops are no advice for other text
+    # Loops are no advice for other text, and each kind has a line of its own.
+    if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING, Answer.BY_KIND):
         return None
-    on = answer["answer"] in (Answer.ON, Answer.HERE)
+    on = answer["answer"] in GAINS
     return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
 
 
@@ -362,6 +436,7 @@ def _known(
 
 _REASONS = {
     Answer.ON: "the interval of the best setting is above 1 for other prompts too",
+    Answer.BY_KIND: "some kinds of prompts gain and others do not",
     Answer.HERE: "no gain is shown for other prompts of this kind",
     Answer.LOOPING: "the text loops, so nothing is known of text that does not",
     Answer.OFF: "the interval of every setting by itself is below 1 on these prompts",
@@ -378,7 +453,7 @@ def choose_answer(usable: pd.DataFrame) -> tuple[Answer, str]:
     ends = Ends(*usable[[*Ends._fields]].to_numpy(float).T)
     answer = Answer(str(find_answer(ends)))
     loops = _best(usable)["looping"].iloc[0] > LIMITS.looping_share
-    if loops and answer in (Answer.ON, Answer.HERE):
+    if loops and answer in GAINS:
         answer = Answer.LOOPING
     if answer == Answer.UNDECIDED and (usable["setting_low"] > 1).any():
         return answer, "no interval is above 1 after allowing for the choice among settings"

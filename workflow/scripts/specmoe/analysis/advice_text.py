@@ -2,21 +2,19 @@
 
 import json
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from specmoe.analysis import number_text, views
 from specmoe.analysis.advice import Controls, Status
-from specmoe.analysis.decision import Answer
+from specmoe.analysis.decision import DECIDES, Answer
 from specmoe.analysis.follow_up import Need, with_options
 from specmoe.analysis.number_text import interval
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.templates import analysis_templates, unescaped
 from specmoe.files import ROOT, read_record, replace_text
 from specmoe.text import in_columns
-
-# The interval that decides an answer, by its columns; `simultaneous` decides all others.
-_DECIDES = {Answer.ON: "other_prompts", Answer.OFF: "setting", Answer.UNKNOWN: ""}
 
 
 def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
@@ -40,6 +38,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         settings={name: records(rows) for name, rows in settings.groupby("target")},
         other_prompt_sets=views.settings_on_other_prompts(analysis),
         states=views.clear_states(analysis),
+        kinds={name: records(rows) for name, rows in analysis.advice_kinds.groupby("target")},
         categories={name: records(rows) for name, rows in categories.groupby("target")},
         details=details,
         Answer=Answer,
@@ -51,7 +50,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
 
 def deciding_interval(row: Record) -> str:
     """Return the interval that decides an answer, which allows for another session."""
-    ends = _DECIDES.get(Answer(row["answer"]), "simultaneous")
+    ends = DECIDES[Answer(row["answer"])]
     return interval(row[f"{ends}_low"], row[f"{ends}_high"]) if ends else ""
 
 
@@ -63,11 +62,11 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
         frame = frame.drop(columns="log_speedups", errors="ignore")  # of repeats, for the study
         return records(frame.astype(object).where(frame.notna(), None))
 
-    targets, settings, categories = map(plain, ("advice", "advice_settings", "categories"))
-    for row in targets:
-        row["measured"] = [setting for setting in settings if setting["target"] == row["target"]]
-        if by_category := [kind for kind in categories if kind["target"] == row["target"]]:
-            row["by_category"] = by_category
+    parts = {"measured": "advice_settings", "kinds": "advice_kinds", "by_category": "categories"}
+    targets, rows = plain("advice"), {name: plain(table) for name, table in parts.items()}
+    for row, name in product(targets, parts):
+        own = [one for one in rows[name] if one["target"] == row["target"]]
+        row |= {name: own} if own or name == "measured" else {}
     confidence = float(analysis.campaign["confidence"].iloc[0])
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
 

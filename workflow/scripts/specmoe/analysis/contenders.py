@@ -20,7 +20,7 @@ import pandas as pd
 from specmoe.analysis import summaries
 from specmoe.analysis.advice import Status, advice_from
 from specmoe.analysis.build import setting_tables
-from specmoe.analysis.decision import Answer, Fate
+from specmoe.analysis.decision import DECIDED, Fate
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.noise import prior
 from specmoe.analysis.registry import records
@@ -47,7 +47,6 @@ Rows = dict[str, dict[str, Any]]
 WANTED_PROMPTS = 8
 WARM_START_S = 1.0  # of a server, with its warm-up
 _SPEEDUP = ("speedup", "speedup_low", "speedup_high")
-_DECIDED = (Answer.ON, Answer.OFF, Answer.LITTLE, Answer.LOOPING)
 _target = itemgetter("target")
 
 
@@ -161,7 +160,8 @@ def compare(
     runs = summaries.usual(summaries.with_conditions(runs))
     known = advice_from(runs, pairs, settings, audit, config, infos, rows.values())
     for target, group in groupby(sorted(rows.values(), key=_target), _target):
-        drop([*group], *(frame[frame["target"] == target] for frame in known.values()))
+        frames = known["advice"], known["advice_settings"]
+        drop([*group], *(frame[frame["target"] == target] for frame in frames))
 
 
 def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
@@ -179,8 +179,9 @@ def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.Data
             row["verdict"] = Fate.BEATEN
     if not usable.any() or doubt(rows):
         return
-    decided = advice["answer"].isin(_DECIDED).any()
-    enough = decided or not settings.loc[usable, "more_helps"].any()
+    decided = (advice["answer"].isin(DECIDED) | advice["open_kinds"].eq(0)).any()
+    open_kinds = advice["open_kinds"].gt(0).any()
+    enough = decided or not (open_kinds or settings.loc[usable, "more_helps"].any())
     for row in rows:
         if {Fate.UNTRIED: decided, Fate.CONTENDER: enough}.get(row["verdict"]):
             row["verdict"] = Fate.DECIDED

@@ -10,14 +10,19 @@ The answer is
 - *little to gain*, if no setting's interval reaches above LITTLE;
 - or *undecided*.
 
-All intervals allow for another session, all but those of *off* for the choice among settings.
+Where prompts come in kinds each kind has such an answer, from its own prompts. The target's is *on
+by kind* if one kind gains and another one is *off* or of *little to gain*, and they differ on
+prompts like these too; where the target is *on* a kind has to be *off*.
+
+All intervals allow for another session, all but those of *off* for the choice among settings, and
+those of kinds for the number of kinds.
 `tests/benchmarks/interval_coverage.py` counts how often they are wrong, over all looks of a
 campaign that is measured until it is decided.
 """
 
 from enum import StrEnum
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,12 +33,21 @@ class Answer(StrEnum):
     """What to do with a target."""
 
     ON = "switch on"
+    BY_KIND = "on by kind"
     HERE = "on for these prompts"
     LOOPING = "on for looping text"
     OFF = "leave off at these γ"
     LITTLE = "little to gain"
     UNDECIDED = "undecided"
     UNKNOWN = "not known"
+
+
+DECIDES = dict.fromkeys(Answer, "simultaneous")
+DECIDES |= {Answer.ON: "other_prompts", Answer.OFF: "setting", Answer.UNKNOWN: ""}
+"""The interval of `Ends` that decides an answer."""
+GAINS = (Answer.ON, Answer.HERE)
+DECIDED = (Answer.ON, Answer.OFF, Answer.LITTLE, Answer.LOOPING)
+"""Answers that more repeats would not change."""
 
 
 class Fate(StrEnum):
@@ -84,13 +98,16 @@ class Decision(NamedTuple):
     more_helps: np.ndarray  # whether further repeats may bring another answer
 
 
-def find_ends(these: Mean, others: Mean, confidence: float, choice: int, session: Session) -> Ends:
+def find_ends(
+    these: Mean, others: Mean, confidence: float, choice: int, session: Session, among: int = 1
+) -> Ends:
     """Return the ends of the intervals of means (..., settings); `choice`: among how many.
 
-    `these` and `others` are on these prompts and on prompts like these.
+    `these` and `others` are on these prompts and on prompts like these; `among`: those of how many
+    kinds of prompts are to hold at once.
     """
-    kinds = (these, choice), (others, choice), (these, 1)
-    return Ends(*chain(*(mean.interval(confidence, among, session) for mean, among in kinds)))
+    wanted = (these, choice * among), (others, choice * among), (these, among)
+    return Ends(*chain(*(mean.interval(confidence, every, session) for mean, every in wanted)))
 
 
 def find_answer(ends: Ends) -> np.ndarray:
@@ -143,3 +160,56 @@ def decide(
         helped.append((narrower & ~beaten).any(axis=-1))
     cases = [answer == Answer.UNDECIDED, answer == Answer.HERE]
     return Decision(ends, answer, beaten, np.select(cases, helped, False))
+
+
+class ByKind(NamedTuple):
+    """What is known by kind of prompts, arrays (..., kinds), (..., kinds, settings) or (...)."""
+
+    ends: Ends
+    answers: np.ndarray  # of kinds
+    chosen: np.ndarray  # the place of each kind's setting
+    differ: np.ndarray  # whether *on by kind* is the answer
+    gain: list[Any]  # at all prompts like these, and its ends, if the kinds that gain draft
+
+
+def decide_by_kind(
+    these: Mean,
+    others: Mean,
+    shares: np.ndarray,
+    *,
+    confidence: float,
+    session: Session,
+    choice: int,
+    on: Any,
+    loops: Any = False,
+    doubted: Any = False,
+) -> ByKind:
+    """Return what is known of settings on kinds of prompts, means (..., kinds, settings).
+
+    `shares` are those that the kinds have of all prompts, `on` is whether the target is *on* with
+    one setting for all. No gain is said of kinds whose text `loops`, and no loss of `doubted` ones.
+    The setting of a kind is the fastest that gains on prompts like these, else on these, else the
+    fastest. Intervals hold for all settings on all kinds, whichever are chosen.
+    """
+    kinds = len(shares)
+    ends = find_ends(these, others, confidence, choice, session, kinds)
+    fits = np.where(ends.other_prompts_low > 1, 2, ends.simultaneous_low > 1)
+    fits = fits == fits.max(axis=-1, keepdims=True)
+    chosen = np.where(fits, others.log, -np.inf).argmax(axis=-1)
+    answers = find_answer(ends)
+    answers = np.where(np.isin(answers, GAINS) & loops, Answer.LOOPING, answers)
+    loses = np.isin(answers, (Answer.OFF, Answer.LITTLE))
+    answers = np.where(loses & doubted, Answer.UNDECIDED, answers)
+    gains, off = np.isin(answers, GAINS), answers == Answer.OFF
+    off |= (answers == Answer.LITTLE) & ~np.asarray(on)[..., None]
+    # Each kind beside each other one: what sessions have in common is the same on both.
+    one, other = ([np.expand_dims(values, at) for values in others[:3]] for at in (-2, -3))
+    ahead = Mean(one[0] - other[0], np.hypot(one[1], other[1]), np.minimum(one[2], other[2]))
+    apart = ahead.log > ahead.reach(confidence, choice * kinds * (kinds - 1) // 2)
+    apart = np.take_along_axis(apart, chosen[..., None, None], axis=-1)[..., 0]
+    differ = (apart & gains[..., None] & off[..., None, :]).any(axis=(-1, -2))
+    gain = []
+    for values in (np.exp(others.log), ends.other_prompts_low, ends.other_prompts_high):
+        own = np.take_along_axis(values, chosen[..., None], axis=-1)[..., 0]
+        gain.append(np.exp(np.log(np.where(gains, own, 1.0)) @ shares))
+    return ByKind(ends, answers, chosen, differ, gain)

@@ -141,6 +141,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
             answer.name.lower(): advised.loc[advised["answer"] == answer, "label"].tolist()
             for answer in Answer
         },
+        "kinds": {name: records(rows) for name, rows in analysis.advice_kinds.groupby("target")},
         "best": best,
         "missing": advised[["not_compared", "sent_settings"]].sum(),
         "beside": views.beside_others(analysis),
