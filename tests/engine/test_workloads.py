@@ -39,11 +39,11 @@ def models(module_folder) -> dict[str, Path]:
 def do(job, models, tmp_path):
     """Measure a block of the questions; returns its record as a file holds it."""
 
-    def run(thinking=None, usable_memory=10**12, **more):
+    def run(thinking=None, usable_memory=10**12, prompts=PROMPTS, **more):
         lines = [json.dumps(question) + "\n" for question in QUESTIONS]
         (tmp_path / "asked.jsonl").write_text("".join(lines))
         sendings = {"asked": Sending(Template.CHAT, thinking)}
-        block = compared(prompts=PROMPTS, sendings=sendings, n_predict=48, **more)
+        block = compared(prompts=prompts, sendings=sendings, n_predict=48, **more)
         files = {"target": models["target"], "drafts": models}
         return measured(block, replace(job, root=tmp_path, usable_memory=usable_memory, **files))
 
@@ -104,3 +104,18 @@ def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do):
     off, on = map(lengths, records)
     # Thinking is part of the prompt where the template knows it.
     assert all(on[prompt] > off[prompt] for prompt in off)
+
+
+def test_a_later_turn_reads_only_what_is_new_and_is_answered_as_if_it_read_all(do):
+    turns = [replace(PROMPTS[-1], prompt=f"asked-9-t{turn}", turn=turn) for turn in (1, 2)]
+    record = do(thinking=False, prompts=tuple(turns))
+    timings = {run["run"]: run["answer"]["timings"] for run in record["runs"]}
+    for row in (found := rows(record)):
+        cached, read = (timings[row["run"]][name] for name in ("cache_n", "prompt_n"))
+        assert (row["cached_tokens"], row["n_prompt"]) == (cached, cached + read)
+        # The target's state is kept four tokens before the end of what was read.
+        first = found[0]["n_prompt"]
+        assert (row["turn"], cached) in {(1, 0), (2, first - 4)}
+        assert row["common_prefix"] in (None, row["generated"])
+    whole = rows(do(thinking=False, prompts=PROMPTS[-1:]))
+    assert [row["tokens"] for row in found if row["turn"] == 2] == [row["tokens"] for row in whole]

@@ -41,6 +41,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         other_prompt_sets=views.settings_on_other_prompts(analysis),
         states=views.clear_states(analysis),
         categories={name: records(rows) for name, rows in categories.groupby("target")},
+        levels=views.fastest_at_levels(analysis),
         details=details,
         Answer=Answer,
         Need=Need,

@@ -74,7 +74,7 @@ def _sent_in(blocks: Iterable[Block]) -> dict[str, tuple[PromptSource, Block]]:
 
 def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
     """Return the bytes of a prompt's text."""
-    chat = read_chat(root / source.file, source.line, block.sending_of(source))
+    chat = read_chat(root / source.file, source.line, block.sending_of(source), source.turn)
     texts = [str(message["content"] or "") for message in chat["messages"]]
     texts += [json.dumps(chat["tools"])] if "tools" in chat else []
     return sum(len(text.strip().encode()) for text in texts)
