@@ -103,11 +103,8 @@ def test_chats_are_sent_turn_by_turn_in_blocks_of_their_own(asked):
     lines = [{"messages": AGENT, "category": "code"}, {"messages": AGENT[5:6]}]
     first, other = (one for one in blocks_of(asked(lines, turns=True)) if not one.repeat)
     found = [(one.prompt, one.turn, one.level, one.category) for one in first.prompts]
-    assert found == [
-        ("asked-1-t1", 1, "first", "code"),
-        ("asked-1-t2", 2, "later", "code"),
-        ("asked-1-t3", 3, "later", "code"),
-    ]
+    levels = enumerate(["first", "later", "later"], 1)
+    assert found == [(f"asked-1-t{turn}", turn, level, "code") for turn, level in levels]
     assert [one.prompt for one in other.prompts] == ["asked-2-t1"]
     assert [one.block.split("/")[2] for one in (first, other)] == ["asked-1+2", "asked-2"]
     assert sent(first.prompts[0].file, 1, turn=1) == "0"

@@ -1,18 +1,15 @@
 """The paired protocol with stand-ins for servers: who is live, when, and with which seeds."""
 
-import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from specmoe.config.block import Arm, PromptSource, Sending, Template
+from specmoe.config.block import Arm
 from specmoe.config.engines import Backend
-from specmoe.config.methods import Method
 from specmoe.engine.job import Job
 from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
@@ -48,7 +45,7 @@ class StandIn:
         self.machine, self.arm, self.log = machine, arm, log
         self.command = [arm.name]
         self.settings = Settings(1, context, arm.speculates)
-        self.answered = self.kept = 0
+        self.answered = 0
 
     def __enter__(self):
         self.machine.live.append(self.arm.name)
@@ -63,16 +60,12 @@ class StandIn:
     def tokenize(self, text):
         return list(range(len(text)))
 
-    def apply_template(self, chat):
-        return "".join(message["content"] for message in chat["messages"])
-
     def complete(self, prompt, *, n_predict, temperature, seed, until_end, id_slot, cache_prompt):
         times = self.machine.decode_ms
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1
         sent = self.answered  # so far, each of which drafted once
         self.machine.requests.append({"prompt": len(prompt), "n_predict": n_predict, "seed": seed})
-        read, self.kept = len(prompt) - self.kept * cache_prompt, len(prompt)
         if self.arm.speculates:
             with self.log.open("a") as log:
                 log.write("id 0 | task 1 | processing task\n")
@@ -81,8 +74,7 @@ class StandIn:
         return {
             "tokens": [len(prompt) + seed] * n_predict,
             "stop_type": "limit",
-            "timings": {"prompt_n": read, "prompt_ms": 1.0, "predicted_ms": decode_ms}
-            | {"cache_n": len(prompt) - read},
+            "timings": {"prompt_n": len(prompt), "prompt_ms": 1.0, "predicted_ms": decode_ms},
         }
 
     def metrics(self):
@@ -163,25 +155,6 @@ def test_runs_are_compared_with_the_baseline_beside_them(job, less, caplog):
         assert row["draft_ms"] == 2.5
     logs = {path.name for path in job.root.glob("*.log")}
     assert {f"r0.server.{arm}.log" for arm in ("baseline", "draft.g4", "draft.g8")} <= logs
-
-
-@pytest.mark.parametrize(("method", "starts"), [(Method.NGRAM_SIMPLE, 1), (Method.NGRAM_MOD, 2)])
-def test_the_turns_of_a_chat_follow_one_another_in_one_process(job, method, starts):
-    turns = [{"role": role, "content": role * 4} for role in ("user", "assistant", "user")]
-    (job.root / "chats.jsonl").write_text(f"{json.dumps({'messages': turns})}\n" * 2)
-    prompts = tuple(
-        PromptSource(f"w-{line}-t{turn}", "chats.jsonl", None, line, "w", turn=turn)
-        for line, turn in product((1, 2), (1, 2))
-    )
-    arms, sendings = (ALONE, drafted(method=method)), {"w": Sending(Template.CHAT)}
-    record = measured(compared(prompts=prompts, arms=arms, sendings=sendings), job)
-    started = Counter(live[-1] for live in job.machine.started)
-    assert started == {"baseline": 1, arms[1].name: starts}
-    sent = [run["run"] for run in record["runs"]]
-    assert sent[1::2] == [first.replace("-t1/", "-t2/") for first in sent[::2]]
-    # A user says 16 characters, and an assistant 36.
-    found = {(row["turn"], row["n_prompt"], row["cached_tokens"]) for row in rows(record)}
-    assert found == {(1, 16, 0), (2, 68, 16)}
 
 
 @pytest.mark.parametrize(
