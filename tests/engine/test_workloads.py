@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import PromptSource, Sending, Stop, Template
+from specmoe.config.block import Arm, PromptSource, Sending, Stop, Template
+from specmoe.config.methods import Method
 from specmoe.measure.divergence import find_divergences
 from specmoe.models.chats import compiled, written
 
-from ..blocks import compared, measured, rows
+from ..blocks import ALONE, DRAFTED, compared, measured, rows
 from ..recipes import SMALL, varied, write_models
 
 CHAT = varied(SMALL, chat=True)
@@ -39,11 +40,11 @@ def models(module_folder) -> dict[str, Path]:
 def do(job, models, tmp_path):
     """Measure a block of the questions; returns its record as a file holds it."""
 
-    def run(thinking=None, usable_memory=10**12, **more):
+    def run(thinking=None, usable_memory=10**12, prompts=PROMPTS, **more):
         lines = [json.dumps(question) + "\n" for question in QUESTIONS]
         (tmp_path / "asked.jsonl").write_text("".join(lines))
         sendings = {"asked": Sending(Template.CHAT, thinking)}
-        block = compared(prompts=PROMPTS, sendings=sendings, n_predict=48, **more)
+        block = compared(prompts=prompts, sendings=sendings, n_predict=48, **more)
         files = {"target": models["target"], "drafts": models}
         return measured(block, replace(job, root=tmp_path, usable_memory=usable_memory, **files))
 
@@ -104,3 +105,24 @@ def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do):
     off, on = map(lengths, records)
     # Thinking is part of the prompt where the template knows it.
     assert all(on[prompt] > off[prompt] for prompt in off)
+
+
+def test_a_later_turn_reads_only_what_is_new_and_is_answered_as_if_it_read_all(do):
+    chats = [(chat, turn) for chat in "ab" for turn in (1, 2)]
+    turns = [replace(PROMPTS[-1], prompt=f"{chat}-t{turn}", turn=turn) for chat, turn in chats]
+    pool = Arm(4, method=Method.NGRAM_MOD, draft="pool", n_match=3)
+    record = do(thinking=False, prompts=tuple(turns), arms=(ALONE, DRAFTED, pool))
+    sent = [(run["arm"], run["process"], run["run"].split("/")[-2]) for run in record["runs"]]
+    for first, second in zip(sent[::2], sent[1::2], strict=True):
+        assert (*first[:2], first[2].replace("1", "2")) == second
+    # What remembers other chats begins again.
+    assert {one[:2] for one in sent if one[1]} == {(pool.name, 1)}
+    timings = {run["run"]: run["answer"]["timings"] for run in record["runs"]}
+    for row in (found := rows(record)):
+        cached, read = (timings[row["run"]][name] for name in ("cache_n", "prompt_n"))
+        assert (row["cached_tokens"], row["n_prompt"]) == (cached, cached + read)
+        # The target's state is kept four tokens before the end of what was read.
+        assert (row["turn"], cached) in {(1, 0), (2, found[0]["n_prompt"] - 4)}
+        assert row["common_prefix"] in (None, row["generated"])
+    [whole] = {tuple(row["tokens"]) for row in rows(do(thinking=False, prompts=PROMPTS[-1:]))}
+    assert {tuple(row["tokens"]) for row in found if row["turn"] == 2} == {whole}

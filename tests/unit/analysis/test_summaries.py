@@ -177,11 +177,12 @@ def test_a_table_by_level_has_a_row_for_each_and_the_usual_settings_have_none_of
     assert summaries.usual(pairs).empty
 
 
-def test_levels_of_prompt_length_are_one_setting_at_the_usual_conditions(runs):
-    runs = runs.assign(level="64")
+@pytest.mark.parametrize("level", ["64", "first", "later"])
+def test_levels_of_prompts_are_one_setting_at_the_usual_conditions(runs, level):
+    runs = runs.assign(level=level)
     pairs = make_pairs(runs, [], {})
     assert len(summaries.usual(pairs)) == len(pairs) == 2
-    assert pairs["level"].unique().tolist() == ["64"]
+    assert pairs["level"].unique().tolist() == [level]
 
 
 def test_the_speedup_of_loads_is_that_of_their_throughput_and_a_users_own_is_beside_it():

@@ -65,6 +65,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "repeat": repeat,
         "n_predict": 64,
         "seed": 42,
+        "n_prompt": 9,
         "generated": 64,
         "prompt_ms": 20.0,
         "decode_ms": 63 * ms_per_token,
@@ -207,6 +208,7 @@ FAULTS = {
     "more drafted than γ allows": ({"drafted": 81}, {"accounting"}),
     "a position that rises": ({"accepted_per_position": [14, 9, 10, 1]}, {"accounting"}),
     "a decode more": ({"decodes": 32}, {"accounting"}),
+    "a prompt that is cached whole": ({"cached_tokens": 9}, {"accounting"}),
     "a failed decode": ({"decode_failures": 1}, {"failed_decodes"}),
     "a changed token": ({"tokens": OTHERWISE}, {"determinism", "unjudged_text"}),
 }

@@ -25,10 +25,14 @@ LINES = [
     {"messages": [{"role": "user", "content": "c"}]},
 ]
 
+# An agent's chat, with a call of two tools, and an answer that nobody sends.
+ROLES = ("user", "assistant", "tool", "tool", "assistant", "user", "assistant")
+AGENT = [{"role": role, "content": f"{place}"} for place, role in enumerate(ROLES)]
 
-def sent(file, line, sending=CHATS):
+
+def sent(file, line, sending=CHATS, turn=None):
     """Return what is sent of a line: messages, or the text of a single one."""
-    messages = read_chat(Path(file), line, sending)["messages"]
+    messages = read_chat(Path(file), line, sending, turn)["messages"]
     return messages if messages[1:] else messages[0]["content"]
 
 
@@ -95,6 +99,18 @@ def test_data_sets_that_people_have_are_read(asked, data_set):
     assert (parts.count("first turn"), parts.count("chat")) == (several, chats)
 
 
+def test_chats_are_sent_turn_by_turn_in_blocks_of_their_own(asked):
+    lines = [{"messages": AGENT, "category": "code"}, {"messages": AGENT[5:6]}]
+    first, other = (one for one in blocks_of(asked(lines, turns=True)) if not one.repeat)
+    found = [(one.prompt, one.turn, one.level, one.category) for one in first.prompts]
+    levels = enumerate(["first", "later", "later"], 1)
+    assert found == [(f"asked-1-t{turn}", turn, level, "code") for turn, level in levels]
+    assert [one.prompt for one in other.prompts] == ["asked-2-t1"]
+    assert [one.block.split("/")[2] for one in (first, other)] == ["asked-1+2", "asked-2"]
+    assert sent(first.prompts[0].file, 1, turn=1) == "0"
+    assert [sent(one.file, 1, turn=one.turn) for one in first.prompts[1:]] == [AGENT[:4], AGENT[:6]]
+
+
 def test_texts_that_ship_can_be_sent_as_chats(asked):
     data = asked()
     texts = ["code", "chinese"]
@@ -147,6 +163,9 @@ def test_equal_prompts_are_one_and_what_is_not_sent_is_named(asked):
             "chat_template_kwargs": {"k": 1} | thinking,
         },
     ]
+    varied = blocks_of(asked(thinking=True, suite={"vary": {"thinking": [True, False]}}))
+    told = {(block.level, block.sendings["asked"].thinking) for block in varied}
+    assert told == {("on", True), ("off", False)}
     raw = load(asked(lines, template="raw"), ROOT).workloads["asked"].prompts
     assert [one.not_sent for one in raw][1:] == [["chat_template_kwargs"]]
 
@@ -164,6 +183,9 @@ def test_a_file_of_another_layout_is_refused_with_the_way_out(asked, suffix, tex
         ({"template": "raw"}, "line 3: 'messages' is a chat, which needs the workload's key"),
         ({"sample": 4}, "has 3 prompts, and its workload wants 4"),
         ({"file": "no.jsonl"}, "no.jsonl; correct its path"),
+        ({"turns": True}, "has no chat of several turns, and its workload `turns: true`"),
+        ({"turns": True, "lines": [{"messages": AGENT[:1] + AGENT}]}, "message 1 has no answer"),
+        ({"turns": True, "lines": [{"prompt": ["a", "b"]}]}, "'prompt' has turns without answers"),
     ],
 )
 def test_a_file_without_what_is_to_be_sent_is_refused(asked, workload, said):

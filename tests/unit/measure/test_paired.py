@@ -60,7 +60,7 @@ class StandIn:
     def tokenize(self, text):
         return list(range(len(text)))
 
-    def complete(self, prompt, *, n_predict, temperature, seed, until_end, id_slot):
+    def complete(self, prompt, *, n_predict, temperature, seed, until_end, id_slot, cache_prompt):
         times = self.machine.decode_ms
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1

@@ -166,7 +166,7 @@ def test_another_prompt_or_setting_costs_its_runs_and_those_of_the_baseline_besi
 
 def test_what_remembers_starts_for_each_run_and_is_not_warmed_up(study, root):
     block = next(one for one in list_blocks(load(study, root), gpu=True) if one.speculates)
-    block = replace(block, prompts=block.prompts[:1] * 3)
+    block = replace(block, prompts=block.prompts[:3])
 
     def seconds(method, warmups):
         asked = replace(block, arms=(Arm(gamma=4, method=method),), warmups=warmups)

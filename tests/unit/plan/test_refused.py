@@ -193,6 +193,9 @@ def test_a_target_whose_template_ignores_what_it_is_told_is_found(own):
     for thinking, chats in (({}, ()), ({"thinking": IGNORED}, said)):
         save_info(replace(read_info(made), **thinking), made.with_suffix(".json"))
         assert own.chats() == chats
+    own.config["suites"]["S"]["vary"] = {"thinking": [False]}
+    save_info(replace(read_info(made), thinking=None), made.with_suffix(".json"))
+    assert own.chats() == (said[0].partition(";")[0],)
 
 
 CALL = {"function": {"name": "f", "arguments": '{"b": 1}'}}

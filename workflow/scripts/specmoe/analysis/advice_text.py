@@ -40,6 +40,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         states=views.clear_states(analysis),
         kinds={name: records(rows) for name, rows in analysis.advice_kinds.groupby("target")},
         categories={name: records(rows) for name, rows in categories.groupby("target")},
+        levels=views.fastest_at_levels(analysis),
         details=details,
         Answer=Answer,
         Need=Need,

@@ -165,8 +165,9 @@ def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) 
 
 def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     suites = config.selected_suites
+    turns = dict.fromkeys(runs.loc[runs["turn"].notna(), "suite"], "turns")
     said = pd.DataFrame(
-        [(name, suite.title, next(iter(suite.vary), None)) for name, suite in suites.items()],
+        [(name, its.title, next(iter(its.vary), turns.get(name))) for name, its in suites.items()],
         columns=["suite", "title", "factor"],
     )
     counted = runs.groupby("suite")["block"].agg(runs="size", blocks="nunique")

@@ -75,6 +75,7 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     headings = {
         name: f"{FACTORS[name].label} ({unit})".removesuffix(" ()") for name, unit in units.items()
     }
+    headings["turns"] = "Turn of the chat"
     factors = frame["factor"].map(headings)
     label = frame["target_label"]
     return frame.assign(

@@ -19,6 +19,7 @@ from specmoe.analysis import intervals
 from specmoe.analysis.registry import records
 from specmoe.audit.output import looping
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
+from specmoe.config.factors import THINKING, TURNS
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import Statistics
 from specmoe.config.workloads import WorkloadBase
@@ -66,7 +67,8 @@ def with_conditions(runs: pd.DataFrame) -> pd.DataFrame:
     Levels that are prompts of one block are none: a setting is measured over all of those.
     """
     level = runs["level"].astype(object)
-    return runs.assign(condition=level.where(runs["prompt"] != PASSAGE_PREFIX + level, None))
+    of_prompts = level.isin(TURNS) | (runs["prompt"] == PASSAGE_PREFIX + level)
+    return runs.assign(condition=level.mask(of_prompts, None))
 
 
 def usual(frame: pd.DataFrame) -> pd.DataFrame:
@@ -97,17 +99,18 @@ def _thinking(
 ) -> pd.Series:
     """Return how many tokens of each run's text are thinking; null where its marks are unknown."""
 
-    def of(target: str, workload: str | None, tokens: Sequence[int] | None) -> int | None:
+    def of(target: str, workload: Any, level: Any, tokens: Sequence[int] | None) -> int | None:
         marks = infos[target].thinking if target in infos else None
         if not marks or marks.end is None or tokens is None:
             return None
         sent = workloads.get(workload or "")
         chat = sent and sent.template == Template.CHAT
         # Told nothing, llama-server tells it to think (`enable_thinking`, server-context.cpp).
-        opened = bool(sent and chat and marks.opens[sent.thinking is not False])
-        return marks.thought(tokens, opened=opened)
+        opened = sent and chat and marks.opens[THINKING.get(level, sent.thinking) is not False]
+        return marks.thought(tokens, opened=bool(opened))
 
-    counts = [of(*row) for row in runs[["target", "workload", "tokens"]].itertuples(index=False)]
+    read = runs[["target", "workload", "level", "tokens"]]
+    counts = [of(*row) for row in read.itertuples(index=False)]
     return pd.Series(counts, runs.index, "Int64")
 
 

@@ -75,6 +75,19 @@ def length_settings(analysis: Analysis) -> pd.DataFrame:
     return levels.assign(prompt=PASSAGE_PREFIX + levels["level"].astype(object))
 
 
+def fastest_at_levels(analysis: Analysis) -> list[Record]:
+    """Return the fastest setting of each target at each level of what its suite varies.
+
+    It has no lengths of prompts, which answers are about, and no forced acceptance.
+    """
+    levels = analysis.levels
+    levels = levels[~levels["factor"].isin(["prompt_tokens", "forced_acceptance"])]
+    levels = levels[is_no_control(levels) & ~is_idle(levels)]
+    fastest = levels.sort_values("speedup", ascending=False, kind="stable")
+    fastest = fastest.drop_duplicates(["suite", "target", "level"])
+    return records(fastest.sort_values(["suite", "target_rank", "level_rank"]))
+
+
 def controls(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, those that should be accepted first, and baselines beside settings.
 

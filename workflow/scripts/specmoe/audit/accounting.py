@@ -65,7 +65,10 @@ def _load(run: Run, given: Evidence) -> Iterator[Finding]:
 
 def _output(run: Run) -> Iterator[Finding]:
     """Check the number of tokens, their ids, and the rate by the protocol's definition."""
-    generated, ms = run.numbers.generated, run.numbers.decode_ms
+    counts = run.numbers
+    generated, ms = counts.generated, counts.decode_ms
+    # The last token of a prompt is read in any case: it gives the first of the text.
+    yield _most("cached tokens of a prompt", counts.cached_tokens, counts.n_prompt - 1)
     if run.protocol == Protocol.PAIRED:
         ends = run.stopped_by == Stop.EOS
         yield (_most if ends else _same)("tokens generated", generated, run.n_predict)
@@ -73,7 +76,7 @@ def _output(run: Run) -> Iterator[Finding]:
         yield _same("ids of generated tokens", len(run.tokens), generated)
     if run.timed_tokens:
         rounded = _PRINTED_MS / ms if run.protocol == Protocol.STUDY else 0.0
-        timed = run.numbers.tokens_per_second * ms / 1000
+        timed = counts.tokens_per_second * ms / 1000
         yield _same("tok/s times seconds", timed, run.timed_tokens, _RATE_TOLERANCE + rounded)
 
 
@@ -101,6 +104,8 @@ def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
         return
     decodes, due = run.numbers.decodes, run.passes_after_prompt
     of_prompt = baseline.numbers.decodes - baseline.passes_after_prompt if baseline else nan
+    if baseline and run.cached_tokens != baseline.cached_tokens:
+        of_prompt = nan  # they read parts of different lengths
     # As many for the prompt as in the baseline, one at least.
     least = due + (1 if isnan(of_prompt) else of_prompt)
     yield at_least(decodes, least, f"decodes: {decodes}, {least} at least")

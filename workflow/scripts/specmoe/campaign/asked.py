@@ -143,6 +143,7 @@ class Asked:
         # Releases before told a template nothing of its entry.
         told = read_chat(file, source.line, sending).keys() - {"messages", "chat_template_kwargs"}
         sent = {"length": source.length, "text": text, **asdict(sending)}
+        sent |= {"turn": source.turn} if source.turn else {}
         return sent | ({"told": sorted(told)} if told else {})
 
     @cached_property

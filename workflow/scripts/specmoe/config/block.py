@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 from typing import Any
 
 from specmoe.config.methods import METHODS, PARAMETERS, Method
@@ -60,6 +60,13 @@ class PromptSource:
     workload: str | None = None
     category: str | None = None
     level: str | None = None  # of a factor that changes prompts
+    # Of a chat that is sent turn by turn, from 1. A demonstration is asked for by representations.
+    turn: int | None = field(default=None, repr=False)
+
+    @property
+    def chat(self) -> str:
+        """The id of the chat that it is a turn of; its own where it is sent by itself."""
+        return self.prompt.removesuffix(f"-t{self.turn}")
 
     @classmethod
     def of_length(cls, length: int) -> "PromptSource":
@@ -225,6 +232,16 @@ class Block:
         return {word.replace("_", "-"): value for word, value in pairwise([*self.engine_args, ""])}
 
     @property
+    def chats(self) -> list[tuple[PromptSource, ...]]:
+        """Its prompts as a server is sent them in a row: each by itself, or the turns of a chat."""
+        return [tuple(turns) for _, turns in groupby(self.prompts, lambda source: source.chat)]
+
+    @property
+    def by_turns(self) -> bool:
+        """Whether it sends chats turn by turn, with the server's prompt cache."""
+        return any(source.turn for source in self.prompts)
+
+    @property
     def runs(self) -> int:
         """How many runs the block has."""
         return sum(map(len, self.groups)) * len(self.prompts)
@@ -244,7 +261,7 @@ class Block:
 
     def starts(self, arm: Arm) -> int:
         """Return how many processes an arm has, where memory holds two."""
-        return len(self.prompts) if arm.remembers else 1
+        return len(self.chats) if arm.remembers else 1
 
     def drawn(self, what: str) -> bytes:
         """Return a key to sort what the block does by, in an order that its seed draws."""

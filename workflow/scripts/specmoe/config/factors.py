@@ -47,6 +47,16 @@ def _force_acceptance(block: Block, shares: list[float]) -> Block:
     return replace(block, arms=tuple(dict.fromkeys(arms)))
 
 
+def _set_thinking(block: Block, thinking: bool) -> Block:
+    sent = {name: replace(how, thinking=thinking) for name, how in block.sendings.items()}
+    return replace(block, sendings=sent)
+
+
+THINKING = {"on": True, "off": False}
+"""What a template is told at the levels of factor `thinking`; no other factor has these words."""
+TURNS = ["first", "later"]
+"""The levels of a chat's turns: later ones find the beginning of their prompt in the cache."""
+
 FACTORS: dict[str, Factor] = {
     "prompt_tokens": Factor(
         "Prompt length", Annotated[int, Field(gt=0)], _set_lengths, shares_block=True, unit="tokens"
@@ -68,6 +78,7 @@ FACTORS: dict[str, Factor] = {
         Annotated[int, Field(ge=1, le=64)],
         lambda block, clients: replace(block, concurrency=clients),
     ),
+    "thinking": Factor("Thinking", bool, _set_thinking, text=["off", "on"].__getitem__),
     "engine_args": Factor(
         "Options of the engine",
         EngineArgs,

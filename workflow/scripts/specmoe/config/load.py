@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from specmoe.config import matrix
 from specmoe.config.base import describe_error
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop, Template
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.models import AnyModel, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import Config, OwnModel, Suite
@@ -378,6 +378,15 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> Errors:
     stops = config.stops_of(name)
     if len(stops) > 1:
         yield "", "all prompts of a suite stop alike; give those of another `stop` another suite"
+    workloads = [config.workloads[sent] for sent in suite.workloads]
+    turns = [one.kind == "file" and one.turns for one in workloads]
+    if any(turns) and (suite.prompts or not all(turns)):
+        yield "", "chats that are sent turn by turn need a suite without other prompts"
+    if any(turns) and "requests" in suite.vary:
+        yield "vary.requests", "turns of a chat follow one another; name a workload without `turns`"
+    chats = not suite.prompts and all(one.template == Template.CHAT for one in workloads)
+    if "thinking" in suite.vary and not chats:
+        yield "vary.thinking", "chat templates are told it; name workloads of `template: chat`"
     if "forced_acceptance" in suite.vary and Stop.EOS in stops:
         yield "vary.forced_acceptance", "its text ends anywhere; use stop: length"
 

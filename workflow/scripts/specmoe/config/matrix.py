@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 from specmoe.config.block import (
     NO_DRAFT,
@@ -18,7 +18,7 @@ from specmoe.config.block import (
     shuffle_key,
 )
 from specmoe.config.engines import PathEngine
-from specmoe.config.factors import at_levels, level_id
+from specmoe.config.factors import TURNS, at_levels, level_id
 from specmoe.config.methods import Method, is_ngram
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload, sending_of
@@ -226,19 +226,20 @@ def _parts(block: Block, prompts: int) -> Iterator[Block]:
     """Yield the blocks that a comparison becomes in each repeat, with so many prompts at most.
 
     A load sends all, and so do the study's commands. Which prompts share a block is drawn, and does
-    not change with the repeat.
+    not change with the repeat. A chat that is sent turn by turn has a block of its own: chats are
+    the sample, and not their turns, which are alike.
     """
     whole = block.concurrency is not None or block.protocol == Protocol.STUDY
-    if whole or len(block.prompts) <= prompts:
+    chats, prompts = block.chats, 1 if block.by_turns else prompts
+    if whole or len(chats) <= prompts:
         yield block
         return
     if prompts > 1:
-        drawn = sorted(block.prompts, key=lambda source: block.drawn(source.prompt))
-        block = replace(block, prompts=tuple(drawn))
-    for first in range(0, len(block.prompts), prompts):
-        part = block.prompts[first : first + prompts]
+        chats.sort(key=lambda chat: block.drawn(chat[0].chat))
+    for first in range(0, len(chats), prompts):
+        part = tuple(chain.from_iterable(chats[first : first + prompts]))
         more = f"+{len(part) - 1}" if part[1:] else ""
-        yield replace(block, block=f"{block.block}/{part[0].prompt}{more}", prompts=part)
+        yield replace(block, block=f"{block.block}/{part[0].chat}{more}", prompts=part)
 
 
 def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Block]:
@@ -303,13 +304,16 @@ def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
     for name in suite.workloads:
         workload = config.workloads[name]
         for prompt in workload.prompts:
-            yield PromptSource(
-                f"{name}-{prompt.id}",
-                texts[prompt.id].file if isinstance(workload, TextsWorkload) else workload.file,
-                line=prompt.line,
-                workload=name,
-                category=prompt.category,
-            )
+            for turn in range(1, 1 + prompt.turns) if prompt.turns else [None]:
+                yield PromptSource(
+                    f"{name}-{prompt.id}" + (f"-t{turn}" if turn else ""),
+                    texts[prompt.id].file if isinstance(workload, TextsWorkload) else workload.file,
+                    line=prompt.line,
+                    workload=name,
+                    category=prompt.category,
+                    level=TURNS[turn > 1] if turn else None,
+                    turn=turn,
+                )
 
 
 def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:

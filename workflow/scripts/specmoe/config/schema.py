@@ -104,7 +104,8 @@ class Suite(Strict):
     replaying, and no table of speedups has them. Levels of the others make comparisons with
     baselines of their own: `temperature` (above 0 each repeat has its own seed), `requests` (so
     many clients keep a server busy at once, and rows have the load's throughput; `1` is such a load
-    of a single client) and `engine_args` (words behind those of `measurement`; `[]` is none)"""
+    of a single client), `thinking` (`true` and `false`, in place of that of the suite's workloads,
+    all chats) and `engine_args` (words behind those of `measurement`; `[]` is none)"""
     protocol: Protocol | None = None
     """replaces the campaign's protocol for this suite"""
     engine: Name | None = None

@@ -5,10 +5,11 @@ import io
 import json
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -147,6 +148,24 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
     return turns[: last + 1]
 
 
+def turns_of(messages: Sequence[Message]) -> list[Sequence[Message]]:
+    """Return what is sent of a chat turn by turn: all up to each place where an answer is due.
+
+    The messages are those of `content_of`. Raises ValueError for a turn that has no answer: only
+    the file's own, which are equal for all arms, are sent.
+    """
+    roles, sent = [*(str(message["role"]) for message in messages), "assistant"], []
+    for end, (role, after) in enumerate(pairwise(roles), 1):
+        if role in ("user", "tool") and after == "user":
+            raise ValueError(
+                f"message {end} has no answer behind it; a workload with `turns: true` sends the"
+                " answers that its file has, whatever is generated"
+            )
+        if role in ("user", "tool") and after == "assistant":
+            sent.append(messages[:end])
+    return sent
+
+
 def _which_to_send(fields: Mapping[str, Any], sending: Sending, *, both: bool) -> str:
     """Return what an entry has in place of a prompt or messages, and how to name one of them."""
     keys = sending.prompt_key, sending.messages_key
@@ -216,10 +235,13 @@ def _request_of(
     return (told, lost) if sending.template == Template.CHAT else ({}, told | lost)
 
 
-def read_chat(path: Path, number: int | None, sending: Sending) -> dict[str, Any]:
+def read_chat(
+    path: Path, number: int | None, sending: Sending, turn: int | None = None
+) -> dict[str, Any]:
     """Return the prompt of an entry, or without a number of a whole file; raises ConfigError.
 
-    It has `messages`, one with a prompt's text, and what a template is told beside them.
+    It has `messages`, one with a prompt's text, and what a template is told beside them; of a chat
+    that is sent turn by turn those up to a `turn`.
     """
     entry, told = text_of_prompt(path, number), dict[str, Any]()
     content: Content = entry.rstrip("\n")
@@ -232,8 +254,12 @@ def read_chat(path: Path, number: int | None, sending: Sending) -> dict[str, Any
     if sending.thinking is not None:
         words = told.get("chat_template_kwargs", {})
         told["chat_template_kwargs"] = words | {"enable_thinking": sending.thinking}
-    messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
-    return {"messages": messages, **told}
+    messages = _messages(content)
+    return {"messages": turns_of(messages)[turn - 1] if turn else messages, **told}
+
+
+def _messages(content: Content) -> Sequence[Message]:
+    return [{"role": "user", "content": content}] if isinstance(content, str) else content
 
 
 Category = Annotated[
@@ -252,8 +278,10 @@ class WorkloadPrompt(Strict):
     """what results are grouped by"""
     line: PositiveInt | None = None
     """line of the file, or value of a JSON array, from 1"""
-    sent: Literal["first turn", "chat"] | None = None
+    sent: Literal["first turn", "chat", "turns"] | None = None
     """what is sent of several turns"""
+    turns: PositiveInt | None = None
+    """of a chat that is sent turn by turn: so many"""
     not_sent: list[str] | None = None
     """keys of its line that would change the text, and that nothing sends"""
     repeated: PositiveInt | None = None
@@ -281,6 +309,10 @@ class FileWorkload(WorkloadBase):
     """path, relative to the workflow's folder or absolute. `.jsonl` has a JSON object a line,
     `.json` an array of them or the same, the first line of a `.csv` or `.tsv` names its columns; a
     `.txt` has a prompt a line. Blank lines are skipped"""
+    turns: bool = False
+    """sends each chat turn by turn, as an agent does: all messages up to the first answer, then up
+    to the next one, and so on, to one server that keeps what it has read (its prompt cache). The
+    answers sent are those of the file, whatever is generated. Each turn is a run"""
     sample: PositiveInt | None = None
     """takes so many of the prompts, spread evenly over the file; ids stay"""
     columns: dict[Literal["prompt", "messages", "category", "id"], _Text] = Field(default={})
@@ -334,6 +366,8 @@ def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
         raise ConfigError(abridged([f"{place_of(file, at)}: {why}" for why, at in errors.items()]))
     if len(kept) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(kept)} prompts, and its workload wants {wanted}")
+    if workload.turns and all(prompt.turns == 1 for prompt in kept.values()):
+        raise ConfigError(f"{file} has no chat of several turns, and its workload `turns: true`")
     prompts, count = [*kept.values()], workload.sample or len(kept)
     return [prompts[len(prompts) * place // count] for place in range(count)]
 
@@ -345,10 +379,15 @@ def _prompt(workload: FileWorkload, entry: str, number: int) -> tuple[WorkloadPr
     content, turns = content_of(fields, sending), _at(fields, sending.prompt_key)
     told, lost = _request_of(fields, sending)
     first = "first turn" if isinstance(turns, list) and turns[1:] else None
+    if workload.turns and first:
+        key, answers = sending.prompt_key, "messages with the answers between them"
+        raise ValueError(f"{key!r} has turns without answers; `turns: true` needs {answers}")
     name, category = (_at(fields, workload.columns.get(key, key)) for key in ("id", "category"))
     if isinstance(name, str):
         name = re.sub(r"[^\w.-]+", "-", name.strip(), flags=re.ASCII).lstrip("-._")
     data = {"id": str(number) if name in (None, "") else name, "category": category or None}
     data |= {"line": number, "sent": "chat" if isinstance(content, list) else first}
     data |= {"not_sent": sorted(lost)} if lost else {}
+    if workload.turns:
+        data |= {"sent": "turns", "turns": len(turns_of(_messages(content)))}
     return WorkloadPrompt.model_validate(data), json.dumps([content, told], sort_keys=True)

@@ -27,15 +27,19 @@ def server_command(
     gpu_layers: int,
     slots: int = 1,
     args: Sequence[str] = (),
+    by_turns: bool = False,
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
     Each of the `slots` has `context` tokens of its own: without `--kv-unified` the engine divides
     the context among them (src/llama-context.cpp). `args` are `engine_args`; they cannot have the
-    flags set here, see `config.engines`. `--no-webui` is a name that all engines know.
+    flags set here, see `config.engines`. `--no-webui` is a name that all engines know. Checkpoints
+    of a prompt serve the next turn of its chat alone: without any, a target with a recurrent state
+    would read all of it again in each turn, which nobody's does.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
-    command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
+    kept = [] if by_turns else ["--ctx-checkpoints", "0"]
+    command += ["--parallel", str(slots), *kept, "--cache-ram", "0"]
     command += ["--metrics", "--no-webui", "--log-verbosity", "4", "--threads", str(threads)]
     return [*command, *computing_flags(gpu_layers, args)]
 
@@ -130,6 +134,7 @@ class Job:
             gpu_layers=of.gpu_layers,
             slots=slots,
             args=of.engine_args,
+            by_turns=isinstance(of, Block) and of.by_turns,
         )
 
     def server(self, block: Block, arm: Arm, log: Path, *more: str) -> Server:

@@ -68,7 +68,7 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
 
 def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
     sending = block.sending_of(source)
-    chat = read_chat(file, source.line, sending)
+    chat = read_chat(file, source.line, sending, source.turn)
     asked = str(chat["messages"][-1]["content"] or "")
     if sending.template == Template.RAW:
         return asked
@@ -100,11 +100,11 @@ def check_length(
 
 
 class Turn(NamedTuple):
-    """A run of a block; or a load, see `measure.load`, which goes once through the prompts."""
+    """A run of a block; or those of a chat, turn by turn; or a load, see `measure.load`."""
 
     group: int  # of `Block.groups`
     arm: Arm
-    sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
+    sources: tuple[PromptSource, ...]  # one, or several in the order in which they are sent
     live: tuple[Arm, ...]  # whose processes run then
 
 
@@ -194,12 +194,19 @@ class LiveArm:
             before = took
 
     def request(
-        self, ids: list[int], n_predict: int, seed: int, *, slot: int = 0, warm_up: bool = False
+        self,
+        ids: list[int],
+        n_predict: int,
+        seed: int,
+        *,
+        slot: int = 0,
+        warm_up: bool = False,
+        goes_on: bool = False,
     ) -> RunRecord:
         """Return what one request gave: its response, its time and its place in logs.
 
-        Only a run may end before `n_predict` tokens. Raises MeasurementError for an incomplete
-        response.
+        Only a run may end before `n_predict` tokens. One that `goes_on` with the request before is
+        read from where they differ on. Raises MeasurementError for an incomplete response.
         """
         block, server = self.block, self.server
         until_end = block.stop == Stop.EOS and not warm_up
@@ -213,9 +220,11 @@ class LiveArm:
             seed=seed,
             until_end=until_end,
             id_slot=-1 if block.concurrency is None else slot,  # any, or its own
+            cache_prompt=goes_on,
         )
         wall_ms = (time.perf_counter() - clock) * 1000
-        check_length(server, ids, answer, n_predict, until_end=until_end)
+        cached = answer["timings"].get("cache_n", 0) if goes_on else 0
+        check_length(server, ids[cached:], answer, n_predict, until_end=until_end)
         return {
             "process": len(self._peaks),
             "request": number,
@@ -291,10 +300,16 @@ Serve = Callable[[LiveArm, Sequence[PromptSource]], list[RunRecord]]
 
 
 def serve_alone(arm: LiveArm, sources: Sequence[PromptSource]) -> list[RunRecord]:
-    """Send a prompt to a server that serves nothing else."""
-    [source] = sources
-    asked = arm.prompts[source.prompt], arm.block.n_predict, arm.block.run_seed
-    return arm.counted(lambda: [arm.request(*asked)], "metrics")
+    """Send a prompt, or the turns of a chat, to a server that serves nothing else.
+
+    Of a chat the first turn finds nothing in the cache, whatever was sent before.
+    """
+
+    def send(source: PromptSource) -> list[RunRecord]:
+        asked = arm.prompts[source.prompt], arm.block.n_predict, arm.block.run_seed
+        return [arm.request(*asked, goes_on=(source.turn or 1) > 1)]
+
+    return [run for source in sources for run in arm.counted(partial(send, source), "metrics")]
 
 
 def describe_run(run: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ so that they are seconds apart. Where memory does not hold both, they follow one
 
 import logging
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -114,12 +115,12 @@ def _holds_two(block: Block, job: Job) -> bool:
 def turns_of(block: Block, *, together: bool) -> Iterator[Turn]:
     """Yield the turns of a block in order: setting by setting, prompts and arms in drawn orders.
 
-    Arms that are live together take turns for each prompt, so that a run and its baseline are
-    seconds apart. Others follow one another.
+    Arms that are live together take turns for each prompt, or chat, so that a run and its baseline
+    are seconds apart. Others follow one another.
     """
     for number, arms in enumerate(block.groups):
-        queue = sorted(block.prompts, key=lambda source: block.drawn(f"g{number}/{source.prompt}"))
-        sent = [(source,) for source in queue] if block.concurrency is None else [tuple(queue)]
+        sent = sorted(block.chats, key=lambda chat: block.drawn(f"g{number}/{chat[0].chat}"))
+        sent = sent if block.concurrency is None else [tuple(chain.from_iterable(sent))]
         if together:
             # The one that speculates starts first: it needs most.
             live = tuple(sorted(arms, key=lambda arm: not arm.speculates))

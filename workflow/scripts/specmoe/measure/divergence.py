@@ -135,8 +135,8 @@ def judge_all(
         groups.setdefault(divergence["engine_options"], []).append(divergence)
     judged, commands = [], []
     for number, members in enumerate(groups.values()):
-        # Of one request after the other; large batches stand for requests at once.
-        some_block = replace(blocks[members[0]["baseline_block"]], concurrency=None)
+        # Of one request after the other, each whole; large batches stand for requests at once.
+        some_block = replace(blocks[members[0]["baseline_block"]], concurrency=None, prompts=())
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         # Candidates after a prompt and a prefix that was read in batches of a size.
         known: dict[tuple[str, tuple[int, ...], int], Candidates] = {}

@@ -111,6 +111,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "acceptance": ends(100 * settings["acceptance_rate"]),
         "method_settings": views.method_settings(analysis),
         "with_loads": "requests" in set(analysis.levels["factor"]),
+        "with_turns": "turns" in set(analysis.levels["factor"]),
         # What the audit counts.
         "counts": whole,
         "limits": LIMITS,

@@ -74,7 +74,7 @@ def _sent_in(blocks: Iterable[Block]) -> dict[str, tuple[PromptSource, Block]]:
 
 def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
     """Return the bytes of a prompt's text."""
-    chat = read_chat(root / source.file, source.line, block.sending_of(source))
+    chat = read_chat(root / source.file, source.line, block.sending_of(source), source.turn)
     texts = [str(message["content"] or "") for message in chat["messages"]]
     texts += [json.dumps(chat["tools"])] if "tools" in chat else []
     return sum(len(text.strip().encode()) for text in texts)
@@ -108,9 +108,12 @@ def _look_at_chats(campaign: LoadedCampaign, known: Known) -> Iterator[Said]:
         for block in comparisons(config, suite):
             file, info = _near(config, block.target, known) or (None, None)
             yield from look_at_chats(block, file, campaign.places.root)
-            if block.sends_chats and info and info.thinking and not info.thinking.heeded:
+            thinks = info.thinking if info else None
+            # Of one that knows of no thinking either there is nothing to compare.
+            ignores = not thinks.heeded if thinks else info and block.factor == "thinking"
+            if block.sends_chats and ignores:
                 for told in {sending.thinking for sending in block.sendings.values()} - {None}:
-                    way = "" if told else "; give n_predict room for what it thinks"
+                    way = "; give n_predict room for what it thinks" if thinks and not told else ""
                     words = f"ignores `thinking: {str(told).lower()}`, which has no effect{way}"
                     yield f"the chat template of {block.target} {words}", False
 

@@ -123,8 +123,10 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
     metrics = Counter(run.get("metrics", {}))  # the server leaves out one that never moved
     answer, of_load = run["answer"], block.concurrency is not None
     timings = answer["timings"]
+    cached = timings["cache_n"] if block.by_turns else None
     read: RunRow = {
-        "n_prompt": timings["prompt_n"],
+        "n_prompt": timings["prompt_n"] + (cached or 0),
+        "cached_tokens": cached,
         "prompt_ms": timings["prompt_ms"],
         "decode_ms": timings["predicted_ms"],
         "tokens_per_second": tokens_per_second(answer),

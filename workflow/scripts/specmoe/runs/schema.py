@@ -30,7 +30,7 @@ _ABSURD = 1e9
 DISTURBED = "the machine was disturbed"
 _SHARES = {"steal_share": STEAL_SHARE, "wait_share": WAIT_SHARE, "others_share": OTHERS_SHARE}
 # Columns that shipped campaigns of earlier versions lack, where they are null.
-ADDED: tuple[str, ...] = ()
+ADDED: tuple[str, ...] = ("turn", "cached_tokens")
 USUAL = 0.75  # what this share of a machine's runs do not exceed is usual there
 
 
@@ -71,6 +71,11 @@ class Row(pa.DataFrameModel):
     prompt: str = _column("The prompt's id.")
     n_prompt: int = _positive(
         "Tokens of the prompt as the engine read it; words in the study's own speculative rows."
+    )
+    turn: int | None = _positive("Of a chat that is sent turn by turn, from 1; null elsewhere.")
+    cached_tokens: int | None = _count(
+        "Tokens of the prompt that its server kept from the turn before, so that `prompt_ms` is of"
+        " the others; null where `turn` is."
     )
     n_predict: int = _positive("The most tokens to generate.")
     temperature: float = _count("0: greedy.")
