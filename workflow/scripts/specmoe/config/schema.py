@@ -102,8 +102,7 @@ class Suite(Strict):
     these time drafting, verifying and replaying, and no table of speedups has them. Levels of the
     others make comparisons with baselines of their own: `temperature` (above 0 each repeat has its
     own seed), `requests` (so many clients keep a server busy at once, and rows have the load's
-    throughput; `1` is such a load of a single client) and `engine_args` (arguments behind those of
-    `measurement`; `[]` is none)"""
+    throughput; `1`: of a single client) and `engine_args` (behind `measurement`'s; `[]`: none)"""
     protocol: Protocol | None = None
     """replaces the campaign's protocol for this suite"""
     engine: Name | None = None
