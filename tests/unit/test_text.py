@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.text import counted, duration, exit_status
+from specmoe.text import counted, duration, exit_status, listed
 
 ILLEGAL = "killed by SIGILL, an unknown instruction; set campaign.engine: portable"
 
@@ -15,6 +15,8 @@ ILLEGAL = "killed by SIGILL, an unknown instruction; set campaign.engine: portab
         (counted, ("1", "pass", "passes"), "1 pass"),
         (counted, ("1 024", "pass", "passes"), "1 024 passes"),
         (counted, (2, "suite"), "2 suites"),
+        (listed, (["A", "B", "C"],), "A, B and C"),
+        (listed, (["A", "B, 1", "C"],), "A; B, 1; and C"),
         (exit_status, (255,), "exit code 255"),
         (exit_status, (-9,), "killed by SIGKILL"),
         (exit_status, (137,), "killed by SIGKILL"),

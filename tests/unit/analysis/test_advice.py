@@ -488,7 +488,7 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     heads, answer, _, more, command = lines[lines.index("") + 1 :][:5]
     assert heads.startswith("target  answer     best drafting      prompts  speedup")
     assert answer.startswith("MoE Q4  undecided  Draft 0.8B, γ = 4  2        1.04 [0.")
-    assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if speedups vary as before:", more)
+    assert re.fullmatch(r"MoE Q4: \d+ more repeats would decide, if speedups vary as before:", more)
     assert command.startswith("  snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config")
     assert len(lines) <= 12
 

@@ -59,7 +59,7 @@ def test_other_files_are_another_campaign_and_other_minutes_the_same():
         (["target=m.gguf", "minutes=ten"], "minutes: Input should be a valid number"),
         (["target="], "target: give a text, in quotes if "),
         (["target=a: b.gguf"], "target: give a text, in quotes if "),
-        (["draft=d.gguf"], "target: Field required"),
+        (["draft=d.gguf"], "target: this key is missing"),
         (["target=m.gguf", "prompts=no.jsonl"], f"no file {Path('no.jsonl').absolute()};"),
         (["target=m.gguf", "campaign={engine: current}"], "campaign: `target` and the"),
         (["targt=m.gguf"], "top level: unknown key 'targt'; did you mean 'target'?"),

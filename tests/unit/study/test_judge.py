@@ -232,9 +232,10 @@ def test_rates_are_compared_with_the_machines_bandwidth(gigabytes, verdict):
 
 def test_the_sentence_counts_what_holds_and_names_what_decides():
     row = judged(campaign(MOE, moe_2b(4, 50, 51), moe_2b(8, 52, 53)), "moe_gain")
-    assert row["why"] == "1 of 3 settings agree. MoE Q4, Draft 2B, γ = 4: 1.01 [1.01, 1.01]"
+    assert row["why"] == "Settings that agree: 1 of 3. MoE Q4, Draft 2B, γ = 4: 1.01 [1.01, 1.01]"
     row = judged(campaign(moe(4, 60)), "moe_gain")
     assert row["verdict"] == INCONCLUSIVE
+    assert row["why"].startswith("Settings that agree: 1 of 1, and their intervals leave it open.")
     assert "1.20 (one block, no interval)" in row["why"]
 
 
@@ -298,7 +299,7 @@ def test_two_files_of_one_network_are_no_two_models():
     targets = [MOE, dense_4b(4, 50, 51), dense_9b(4, 70, 71)]
     row = judged(campaign(*targets, models=of_one), "between_at_best")
     assert row["verdict"] == NOT_TESTABLE
-    assert row["why"] == "one network stands for both dense_4b and dense_9b"
+    assert row["why"] == "one network stands for both the dense 4B and the dense 9B"
     # Nor is an MoE that has no more than a router more than its dense counterpart.
     with_router = [4.01e9 if family == "moe" else 4e9 for family in ALL_MODELS["family"]]
     router = ALL_MODELS.assign(parameters_total=with_router, parameters_active=with_router)

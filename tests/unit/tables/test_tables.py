@@ -40,10 +40,10 @@ def test_every_table_has_whole_rows_and_is_one_tabular(make):
 
 def test_a_column_without_values_is_excluded_if_it_is_optional():
     analysis = full()
-    without = replace(analysis, settings=analysis.settings.assign(speedup_unpaired=None))
+    without = replace(analysis, settings=analysis.settings.assign(end_to_end=None))
     for given, there in [(analysis, True), (without, False)]:
         columns = tables_of(given)["speculation"].columns
-        assert ("Unpaired" in [column.head.en for column in columns]) == there
+        assert ("With the prompt" in [column.head.en for column in columns]) == there
 
 
 def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():

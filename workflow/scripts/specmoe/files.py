@@ -256,7 +256,7 @@ def require_files(model: Path) -> list[Path]:
         if not part.is_file():
             where = part.absolute()
             error = f"{where} is no file" if part.exists() else f"no model file {where}"
-            remedy = "correct its path in the config"
+            remedy = "correct its path, in model_sets or after target= or draft="
             if len(files) > 1:
                 remedy = f"the model has {len(files)} parts, which must be in one folder"
             raise ModelError(f"{error}; {remedy}")

@@ -21,9 +21,10 @@ def counted(count: int | str, noun: str, several: str | None = None) -> str:
 
 
 def listed(names: Iterable[str | int]) -> str:
-    """Return names as a sentence has them: `A`, `A and B`, `A, B and C`."""
-    *first, last = [*map(str, names)] or [""]
-    return f"{', '.join(first)} and {last}" if first else last
+    """Return names as a sentence has them: `A`, `A and B`, `A, B and C`; `A, 1; and B`."""
+    *first, last = every = [*map(str, names)] or [""]
+    apart, end = ("; ", "; and") if any("," in name for name in every) else (", ", " and")
+    return f"{apart.join(first)}{end} {last}" if first else last
 
 
 def duration(seconds: float | None, most: float | None = None) -> str:

@@ -100,7 +100,7 @@ def controls(analysis: Analysis) -> pd.DataFrame:
     settings = settings.merge(audit, how="left", on=keys).sort_values(
         ["control", "target_rank", "suite", "gamma"], ignore_index=True
     )
-    control = settings["control"]
+    control, settings = settings["control"], _in_several_ways(protocols(settings))
     settings = settings.assign(control=control.map(CONTROLS), due=control.map(_DUE))
     beside = analysis.baselines_beside.rename(columns=lambda name: name.replace("ratio", "speedup"))
     if beside.empty:
@@ -333,29 +333,30 @@ def findings(analysis: Analysis) -> pd.DataFrame:
 
 
 def claims(analysis: Analysis) -> pd.DataFrame:
-    """Return the study's claims with the campaign's verdicts, those that it cannot test last.
+    """Return the study's claims that the campaign can test, with its verdicts.
 
     A campaign that measured in several ways has each claim once for each; `measured_by` is null in
     others.
     """
-    judged = analysis.claims
-    measured_by = judged.groupby("measured_by", sort=False).ngroup()
-    places = (2 * measured_by + (judged["comparisons"] == 0)).sort_values(kind="stable").index
-    return judged.loc[places].assign(**({} if measured_by.max() > 0 else {"measured_by": None}))
+    return _in_several_ways(analysis.claims[analysis.claims["comparisons"] > 0])
+
+
+def _in_several_ways(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows whose `measured_by` is null where all have the same."""
+    return rows if rows["measured_by"].nunique() > 1 else rows.assign(measured_by=None)
 
 
 def comparison(analysis: Analysis) -> pd.DataFrame:
     """Return the study's headline numbers as printed, from its rows, and measured here.
 
-    Numbers that no campaign has are left out. A bound's number has two digits, so that one just
-    below it does not print as the bound.
+    Left out are numbers that no campaign has, and how many runs there are. A bound's number has two
+    digits, so that one just below it does not print as the bound.
     """
     frame = analysis.comparison
     known = frame[["recomputed", "measured"]].notna().any(axis=1)
-    frame = frame[(frame["source"] != CELLS) & known]
+    frame = frame[(frame["source"] != CELLS) & (frame["what"] != "runs total") & known]
     bound = frame["relation"] == "<"
     return frame.assign(
-        what=frame["what"].str.replace("acceptance_percent", "acceptance rate (%)"),
         printed=frame["printed"].where(~bound, "< " + frame["printed"]),
         digits=frame["digits"].mask(bound, 2),
     )

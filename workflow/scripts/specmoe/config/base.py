@@ -91,6 +91,7 @@ _WORDS = {
         ["model_type", "dataclass_type", "dict_type", "model_attributes_type"],
         "give keys and values, as in {{key: value}}",
     ),
+    "missing": "this key is missing; give it",
     "list_type": "give a list, as in [{input}]",
     "string_type": "give a text, in quotes if YAML reads it otherwise, as it does on and off",
     "union_tag_not_found": "the key {discriminator} is missing",

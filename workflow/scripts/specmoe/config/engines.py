@@ -138,10 +138,10 @@ def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_variable(name: str) -> str:
-    if not _steers(name) or re.fullmatch(_VARIABLES["refused"], name):
-        raise ValueError(
-            f"{name!r} does not set up how an engine computes, or other keys decide it"
-        )
+    if re.fullmatch(_VARIABLES["refused"], name):
+        raise ValueError(f"{name!r} is refused: other keys or the protocol decide it; leave it out")
+    if not _steers(name):
+        raise ValueError(f"{name!r} does not set up how an engine computes; leave it out")
     return name
 
 

@@ -189,8 +189,8 @@ def _checked(section: type[Section], data: Mapping[str, Any], root: Path) -> Sec
 
 # Where pydantic adds the branch of a tagged union to the place of an error.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
-# What it adds where a value may be of several types.
-_UNION_BRANCHES = ("list[", "literal[", "constrained-int", "function-after[")
+# What it adds where a value may be of several types, or a key is at fault.
+_ADDED = ("[key]", "list[", "literal[", "constrained-int", "function-after[")
 
 
 def _lines_of(error: ValidationError) -> Iterator[str]:
@@ -203,7 +203,7 @@ def _lines_of(error: ValidationError) -> Iterator[str]:
         path = [*map(str, reason["loc"])]
         tag = _TAG_DEPTH.get("".join(path[:1]), len(path))
         del path[tag : tag + 1]
-        place = tuple(p for p in path if not p.startswith(_UNION_BRANCHES))
+        place = tuple(p for p in path if not p.startswith(_ADDED))
         if errors.get(place, {"type": "int_type"})["type"] == "int_type":  # so not meant as one
             errors[place] = reason
     deeper = {place[:depth] for place in errors for depth in range(len(place))}
@@ -412,6 +412,6 @@ def _check_blocks(config: Config, name: str, suite: Suite) -> Errors:
             "",
             f"measurement.context = {measurement.context} does not hold"
             f" {f'{longest} tokens of a passage, ' if longest else ''}measurement.n_predict ="
-            f" {measurement.n_predict} and the {gamma} tokens that {draft} drafts at most; raise"
-            " it, or lower these",
+            f" {measurement.n_predict} and the {gamma} tokens that {draft} drafts at most"
+            f"{' (`methods: all` adds it)' * draft.startswith('ngram-')}; raise it, or lower these",
         )

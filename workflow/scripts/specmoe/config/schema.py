@@ -100,12 +100,12 @@ class Suite(Strict):
     vary: Vary = Field(default={})
     """one thing that the suite varies, and its levels, such as `{temperature: [0, 0.7]}`; rows have
     the level. `prompt_tokens` are passages in place of prompts, and `forced_acceptance` the shares
-    of drafted tokens that the engine accepts whatever they are: they time drafting, verifying and
-    replaying, and no table of speedups has them. Levels of the others make comparisons with
-    baselines of their own: `temperature` (above 0 each repeat has its own seed), `requests` (so
-    many clients keep a server busy at once, and rows have the load's throughput; `1` is such a load
-    of a single client), `thinking` (`true` and `false`, in place of that of the suite's workloads,
-    all chats) and `engine_args` (words behind those of `measurement`; `[]` is none)"""
+    of drafted tokens that the engine is asked to accept, whatever they are (rows have what it did):
+    these time drafting, verifying and replaying, and no table of speedups has them. Levels of the
+    others make comparisons with baselines of their own: `temperature` (above 0 each repeat has its
+    own seed), `requests` (so many clients keep a server busy at once, and rows have the load's
+    throughput; `1`: of a single client), `thinking` (`true` and `false`, in place of that of the
+    suite's workloads, all chats) and `engine_args` (behind `measurement`'s; `[]`: none)"""
     protocol: Protocol | None = None
     """replaces the campaign's protocol for this suite"""
     engine: Name | None = None
@@ -168,9 +168,9 @@ class Measurement(Strict):
     """the most warm-ups of each process. They are timed, kept in the block's record and not
     counted; they end once one is no faster than the one before, or decodes for a second"""
     pass_samples: int = Field(default=8, ge=0)
-    """places of the passage at which the passes of every target and draft are timed by themselves,
-    by width, in each repeat: the cost of a round is fitted beside them. 0 times none and lets no
-    draft model score its targets' outputs, nor plays n-grams on them; an engine of source `path`
+    """places of a passage at which passes of every target and draft model are timed by themselves,
+    for each number of tokens, in each repeat: the cost of a round is fitted beside them. 0 times
+    none, lets no draft model score outputs and plays no n-grams on them; an engine of source `path`
     does none of it"""
     order: Literal["mixed", "by_target"] = "mixed"
     """order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps those of a target
@@ -187,7 +187,7 @@ class Measurement(Strict):
     `CUDA_VISIBLE_DEVICES: "0"`. The engine sees no exported ones. `LLAMA_ARG_*` is refused, because
     other keys decide the flags"""
     engine_args: EngineArgs = Field(default=[])
-    """further words of every llama-server's command line, such as `[--numa, distribute]`; rows have
+    """further arguments of every llama-server, such as `[--numa, distribute]`; rows have
     them. Flags that other keys decide are refused, and the engine judges the rest"""
     reruns: NonNegativeFloat | None = 0.1
     """share of a block's runs, rounded up, that are measured again, once each, because other load

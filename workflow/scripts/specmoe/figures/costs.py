@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 
 from specmoe.analysis.registry import Analysis
+from specmoe.analysis.views import FAMILY_WORDS
 from specmoe.figures import parts
 from specmoe.figures.style import Look, short, target_looks
 
@@ -199,7 +200,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
     if times.empty:
         return None
     seconds = times[["required_ms", "decode_ms"]].astype(float) / 1000
-    series = times["campaign"] + " " + times["family"]
+    series = times["campaign"] + ", " + times["family"].map(FAMILY_WORDS)
     figure, [axes] = parts.make_panels(1, row_in=2.8)
     diagonal = (seconds.min().min() / 1.3, seconds.max().max() * 1.3)
     axes.set(xscale="log", yscale="log", xlim=diagonal, ylim=diagonal)
@@ -213,11 +214,10 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
     axes.annotate("faster than its own passes", (0.98, 0.03), **beside)
     handles = []
     for name, look in target_looks(times.assign(series=series)).items():
-        first, here = times[series == name].iloc[0], seconds[series == name]
+        here = seconds[series == name]
         dots = look._replace(line="none")
         small = parts.line_style(dots) | {"markersize": 4, "markeredgewidth": 0.3}
         axes.plot(here["required_ms"], here["decode_ms"], **small, zorder=2)
-        family = {"moe": "MoE", "dense": "dense"}[first["family"]]
-        handles.append(parts.handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
+        handles.append(parts.handle(dots, f"{short(name)} ({len(here)})"))
     axes.set(xlabel="time that its rounds need (s)", ylabel="time that its row says (s)")
     return parts.with_legend(figure, handles)

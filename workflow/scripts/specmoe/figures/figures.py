@@ -20,7 +20,7 @@ PLOTS: dict[str, Callable[[Analysis], Figure | None]] = {
 """What draws each figure: it gives None where the campaign measured nothing that it shows."""
 
 # On the page, the first of these that there is explains the answer; then come the others.
-_WHY = ("protocols", "speedup_by_gamma", "break_even", "methods", "levels")
+_WHY = ("protocols", "methods", "speedup_by_gamma", "break_even", "levels")
 _OTHERS = ("upcycled_pairs", "state", "required_time")
 
 

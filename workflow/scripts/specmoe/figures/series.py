@@ -33,11 +33,12 @@ _LOGARITHMIC = 16  # largest level over the smallest
 
 
 def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
-    """Show speedup and acceptance rate against draft length, or None without drafts.
+    """Show speedup and acceptance rate against draft length, or None where all have one.
 
-    A row for each draft model, a line for each target.
+    A row for each draft model with several, a line for each target.
     """
     settings = settings_by_draft(analysis)
+    settings = settings[settings.groupby("draft")["gamma"].transform("nunique") > 1]
     if settings.empty:
         return None
     looks = target_looks(settings)

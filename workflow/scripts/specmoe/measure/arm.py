@@ -94,7 +94,8 @@ def check_length(
     generated = len(answer["tokens"])
     ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < asked
     if generated != asked and not ended:
-        raise server.error(f"short output: {generated} tokens instead of {asked}")
+        why = "and its text did not end" if until_end else "although nothing ends it; try stop: eos"
+        raise server.error(f"short output: {generated} tokens instead of {asked}, {why}")
     if (processed := answer["timings"]["prompt_n"]) != len(ids):
         raise server.error(f"the server read {processed} prompt tokens of {len(ids)}")
 
@@ -162,7 +163,7 @@ class LiveArm:
         for slot in range(self.block.slots):
             logged, sent = len(of_slots.get(slot, [])), self.sent[slot]
             if logged != sent:
-                raise self.server.error(f"the log has {logged} of {sent} requests of slot {slot}")
+                raise self.server.error(f"slot {slot} logs {logged} of {sent} requests; report it")
         for run in self._runs:
             if run["process"] == process:
                 run.update(of_slots[run.get("slot", 0)][run["request"]])

@@ -63,19 +63,19 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
     known: dict[str, Any] = {"tables": filled, "figures": drawn} | cited(analysis)
 
     def exhibits(section: str) -> Markup:
-        shown = []
+        long, shown = list[str](), list[str]()  # a table over pages comes before floats
         for name, about in wording.items():
             if about.section == section and name in drawn:
                 caption = to_latex(env.from_string(about.caption).render(known))
                 shown.append(rf"\floatfigure{{{name}}}{{{caption}}}")
         for name, table in filled.items():
             if table.about.section == section:
-                kind = "pagestable" if table.long else "floattable"
+                into, kind = (long, "pagestable") if table.long else (shown, "floattable")
                 keys = {column.key for column in table.columns}
                 marks = {cell.mark for cells in table.rows for cell in cells}
                 caption = env.from_string(table.about.caption).render(known, keys=keys, marks=marks)
-                shown.append(rf"\{kind}{{{name}}}{{{caption}}}")
-        return Markup("".join(shown))  # noqa: S704
+                into.append(rf"\{kind}{{{name}}}{{{caption}}}")
+        return Markup("".join(long + shown))  # noqa: S704
 
     known["exhibits"] = exhibits
     return {name: env.get_template(f"{name}.tex.j2").render(known) for name in DOCUMENTS}
@@ -174,17 +174,15 @@ def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, tuple[float, f
 
 
 def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
-    """Return the ends of the shares of reading, in percent, of the narrowest and widest passes.
+    """Return the tokens of the widest passes whose share of reading is known, and its ends.
 
-    Keys: single (of passes over one token), n_tokens (of the widest), share (of these). Empty where
-    no share is known.
+    Keys: n_tokens, share (in percent); none where no share is known.
     """
     known = times[times["bound_share"].notna()]
     if known.empty:
         return {}
-    shares = (100 * known["bound_share"]).groupby(known["n_tokens"]).agg(["min", "max"])
-    single, widest = map(tuple, shares.iloc[[0, -1]].to_numpy())
-    return {"single": single, "n_tokens": shares.index[-1], "share": widest}
+    widest = known[known["n_tokens"] == known["n_tokens"].max()]
+    return {"n_tokens": widest["n_tokens"].iloc[0], "share": ends(100 * widest["bound_share"])}
 
 
 def _break_even(analysis: Analysis) -> dict[Any, int]:

@@ -28,7 +28,7 @@ CONSTRUCTED = (
 )
 _ACCEPTANCE = "acceptance_rate_mean"
 _ONE = Estimate.exact(1)
-_DENSE = ("dense_4b", "dense_9b")
+_DENSE = {"dense_4b": "the dense 4B", "dense_9b": "the dense 9B"}
 # What a router, or a padded vocabulary, may add to the parameters of a network.
 _ADDED = 1.02
 
@@ -127,13 +127,13 @@ def between_the_dense(analysis: Analysis) -> Comparisons:
     """Compare MoE targets at their best with the dense 4B and 9B at theirs."""
     best = _at_best(analysis)
     ends = {name: [row for row in best if row["target"] == name] for name in _DENSE}
-    if lacking := " or of ".join(name for name, rows in ends.items() if not rows):
+    if lacking := " or of ".join(_DENSE[name] for name, rows in ends.items() if not rows):
         raise Missing(
             f"no runs of {lacking} with a draft model (controls and forced acceptance aside)"
         )
     low, high = ends.values()
     if not _fewer(low[0], high[0], "parameters_total"):
-        raise Missing("one network stands for both dense_4b and dense_9b")
+        raise Missing("one network stands for both the dense 4B and the dense 9B")
     for row in (row for row in best if row["family"] == "moe"):
         yield from (_gains_more(analysis, row, dense) for dense in low)
         yield from (_gains_more(analysis, dense, row) for dense in high)

@@ -70,7 +70,7 @@ class StudyClaim(NamedTuple):
     place: str
     missing: str
     compare: Callable[[Analysis], Comparisons]
-    agree: str = "settings agree"
+    agree: str = "Settings that agree"
     some: bool = False
 
 
@@ -144,7 +144,10 @@ def _judged(claim: StudyClaim, analysis: Analysis) -> Record:
             some=claim.some,
         )
         held = sum(comparison.margin.value > 0 for comparison in comparisons)
-        why = f"{held} of {len(comparisons)} {claim.agree}. {deciding.text}"
+        # A verdict may not be what this count seems to say.
+        yet = ", too few of them without impossible runs" * (verdict == Outcome.IMPOSSIBLE_ROWS)
+        yet += ", and their intervals leave it open" * (verdict == Outcome.INCONCLUSIVE)
+        why = f"{claim.agree}: {held} of {len(comparisons)}{yet}. {deciding.text}"
     used = _runs_of([row for comparison in comparisons for row in comparison.rows], analysis)
     return {
         "verdict": verdict.value,
