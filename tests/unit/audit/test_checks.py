@@ -208,6 +208,7 @@ FAULTS = {
     "more drafted than γ allows": ({"drafted": 81}, {"accounting"}),
     "a position that rises": ({"accepted_per_position": [14, 9, 10, 1]}, {"accounting"}),
     "a decode more": ({"decodes": 32}, {"accounting"}),
+    "a partner's tokens": ({"partner_drafted": 20, "partner_accepted": 21}, {"accounting"}),
     "a failed decode": ({"decode_failures": 1}, {"failed_decodes"}),
     "a changed token": ({"tokens": OTHERWISE}, {"determinism", "unjudged_text"}),
 }

@@ -3,12 +3,14 @@
 Before the first repeat the speedups of draft models are predicted (`gamma_curves`), after each all
 are compared, by the rules of `decision`. A target whose answer is decided is measured no further,
 nor is a setting that is clearly beaten, or that hardly drafts. With few minutes the most promising
-settings are measured, on as many prompts as the minutes allow.
+settings are measured, on as many prompts as the minutes allow. Others wait until it is known what
+they go with: `p_min` with the best γ, n-grams with the best model or head (`join`).
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress, groupby
 from operator import itemgetter
 from statistics import fmean
@@ -31,7 +33,7 @@ from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import TEXTS, comparisons, setting_of
-from specmoe.config.methods import Method, draft_label, engine_type
+from specmoe.config.methods import WITH, Method, draft_label, engine_type, is_ngram
 from specmoe.config.schema import Config
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.runs.collect import rows_of_block
@@ -75,7 +77,7 @@ def select_arms(
 ) -> list[Arm]:
     """Return the arms of a block that may beat each other: no controls, no forced acceptance."""
     arms = [arm for arm in block.arms if arm.speculates and arm.forced_acceptance is None]
-    facts = [(block.target, engine_type(arm.method), arm.draft_model) for arm in arms]
+    facts = [(block.target, engine_type(*arm.methods), arm.draft_model) for arm in arms]
     frame = pd.DataFrame(facts, columns=["target", "method", "draft_model"])
     return [*compress(arms, is_no_control(with_controls(frame, unrelated, infos)))]
 
@@ -83,15 +85,20 @@ def select_arms(
 def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     assert arm.method
     file = config.label(arm.draft_model) if arm.draft_model else None
+    # The same model or head without p_min or partner.
+    drafter = arm.draft.removesuffix(f"{WITH}{arm.partner}")
+    plain = replace(arm, draft=drafter, p_min=None, partner=None, n_match=None, partner_gamma=None)
     return {
-        "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
+        "label": f"{draft_label(arm.methods, file, vars(arm))}, γ = {arm.gamma}",
         **{name: getattr(block, name) for name in ("comparison", "suite", "target", "level")},
         "draft": arm.setting,
         "gamma": arm.gamma,
         "prompts": len(block.prompts),
         # Nothing is predicted of other methods than draft models, nor of those that stop early.
-        "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
-        "verdict": Fate.CONTENDER,
+        "scored_by": arm.draft_model if arm.by_model and not arm.p_min else None,
+        "waits_for": setting_of(block, plain) if arm.waits else None,
+        **{name: getattr(arm, name) for name in ("method", "partner", "n_match")},
+        "verdict": Fate.WAITING if arm.waits else Fate.CONTENDER,
         "paired": block.target in config.paired_targets,
     }
 
@@ -112,7 +119,7 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
                 given = alone, row["scored_by"], scores, passes, statistics
                 if pair := scored_pair(*given, replays=infos[row["target"]].replays):
                     row |= pair.predict_speedup(row["gamma"])
-        drop_predicted(settings)
+        drop_predicted([row for row in settings if row["verdict"] != Fate.WAITING])
 
 
 def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
@@ -192,6 +199,56 @@ def doubt(rows: Sequence[dict[str, Any]]) -> bool:
     return bool(again)
 
 
+def join(rows: Rows, *, final: bool) -> None:
+    """Make contenders of settings that waited, once what they go with was measured.
+
+    A larger `p_min` is tried at the best γ of each model or head, and at the next one unless that
+    is beaten. In the end, when nothing else of its comparison is measured further or the `final`
+    repeat follows, the best model or head drafts beside the best n-gram method; of the lengths that
+    a pair has, at the nearest ones.
+    """
+    gone_with = {row["waits_for"] for row in rows.values()}
+    measured = [name for name in rows if name in gone_with and "speedup" in rows[name]]
+    ranked = sorted(measured, key=lambda name: rows[name]["speedup"], reverse=True)
+    places = Counter[tuple[str, str]]()
+    for name in ranked:
+        row = rows[name]
+        places[drafter := (row["comparison"], row["draft"])] += 1
+        if places[drafter] == 1 or (places[drafter] == 2 and row["verdict"] != Fate.BEATEN):
+            for other in rows.values():
+                if other["waits_for"] == name and not other["partner"]:
+                    _admit(other, row)
+    for comparison, group in groupby(rows.values(), itemgetter("comparison")):
+        best = next((name for name in ranked if rows[name]["comparison"] == comparison), None)
+        settings = [*group]
+        going = any(row["verdict"] == Fate.CONTENDER for row in settings)
+        if best and (final or not going) and (pair := _best_pair(settings, best)):
+            _admit(pair, rows[best])
+
+
+def _best_pair(settings: Sequence[dict[str, Any]], best: str) -> dict[str, Any] | None:
+    """Return the pair of a comparison to try, which waits for the `best` model or head.
+
+    It is None if one was tried, or no n-gram drafts.
+    """
+    pairs = [row for row in settings if row["waits_for"] and row["partner"]]
+    drafting = [row for row in settings if "speedup" in row and row["verdict"] != Fate.IDLE]
+    n_grams = [row for row in drafting if is_ngram(Method(row["method"]))]
+    if not n_grams or any(row["verdict"] != Fate.WAITING for row in pairs):
+        return None
+    n_gram = max(n_grams, key=itemgetter("speedup"))
+    fitting = [row for row in pairs if row["waits_for"] == best]
+    fitting = [row for row in fitting if row["partner"] == n_gram["method"]]
+    looked_up = n_gram["n_match"] or 0
+    return min(fitting, key=lambda row: abs((row["n_match"] or 0) - looked_up), default=None)
+
+
+def _admit(waiting: dict[str, Any], plain: Mapping[str, Any]) -> None:
+    """Make a contender of a setting that waited, of which as much is hoped as of the plain one."""
+    if waiting["verdict"] == Fate.WAITING:
+        waiting |= {"verdict": Fate.CONTENDER, "hoped": plain["speedup"]}
+
+
 def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
@@ -201,7 +258,8 @@ def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
     """
 
     def expected(row: Mapping[str, Any]) -> float:
-        return float(row.get("speedup", row.get("predicted", 1.0)))
+        known = (row[name] for name in ("speedup", "predicted", "hoped") if name in row)
+        return float(next(known, 1.0))
 
     tried = set[str]()
     going = [row for row in rows.values() if row["verdict"] in (Fate.CONTENDER, Fate.UNTRIED)]
