@@ -64,8 +64,9 @@ def check_pair(rows: list[dict[str, Any]], log: str) -> None:
     (by_model, of_model), (drafted, accepted) = map(last.get, rows[0]["method"].split(","))
     # The engine counts a token of the target's own with those that a replay accepts.
     accepted -= sum(row["replays"] - row["replays_rejected"] for row in rows)
-    assert sum(row["partner_drafted"] for row in rows) == drafted > 0 < by_model
-    assert sum(row["partner_accepted"] for row in rows) == accepted > 0
+    assert sum(row["partner_drafted"] for row in rows) == drafted
+    told = [row["partner_accepted"] for row in rows]
+    assert told == [None] or sum(told) == accepted  # replays may be a draft model's
     assert sum(row["drafted"] for row in rows) == drafted + by_model
     assert sum(row["accepted"] for row in rows) == accepted + of_model
 
@@ -79,7 +80,7 @@ LOOKUPS = [
 
 def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of, tmp_path):
     draft = {"method": "draft", "drafts": ["draft"], "p_min": [0, 0.3, 0.9]}
-    pair = {"method": "draft", "drafts": ["draft"], "with": "ngram-mod", "n_match": [2]}
+    pair = {"method": "draft", "drafts": ["draft"], "with": "ngram-mod", "n_match": [1]}
     block = block_of(*LOOKUPS, draft, pair)
     block = replace(block, prompts=(*block.prompts, PromptSource("again", "repeated.txt")))
     rows = rows_of(block)
@@ -102,8 +103,9 @@ def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of, t
     assert drafted[0] > drafted[0.3]
     # The pool of a pair remembers too: the log is of the process of its last run.
     [log] = tmp_path.glob("*.draft-with-*.log")
-    last = max((row for row in rows if row["partner"]), key=lambda row: row["order"])
-    check_pair([last], log.read_text())
+    pairs = sorted((row for row in rows if row["partner"]), key=lambda row: row["order"])
+    check_pair(pairs[-1:], log.read_text())
+    assert 0 < sum(row["partner_drafted"] for row in pairs) < sum(row["drafted"] for row in pairs)
 
 
 @pytest.mark.parametrize(("vocabulary", "tokens", "given", "line"), PAIRS)
@@ -131,7 +133,8 @@ def test_heads_are_accepted_in_part_or_as_forced_and_need_no_replay(rows_of, mak
     )
     assert len(rows) == 2 * 5
     [log] = tmp_path.glob("*.mtp-with-*.log")
-    check_pair([row for row in rows if row["partner"]], log.read_text())
+    check_pair(pairs := [row for row in rows if row["partner"]], log.read_text())
+    assert 0 < sum(row["partner_drafted"] for row in pairs)
     rows = [row for row in rows if not row["partner"]]
     for row in rows:
         assert row["replays"] == 0

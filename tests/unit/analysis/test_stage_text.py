@@ -29,4 +29,4 @@ def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_
     assert text[-1] == f"{off} their intervals."
     assert lines(2, SLOW, answer="undecided")[-1].endswith("; next: measured no further")
     waiting = lines(1, FAST, {"verdict": "waits for the best of others"}, answer="undecided")
-    assert waiting[5].startswith("1 further setting not tried: p_min goes with the best γ")
+    assert waiting[6].startswith("1 further setting not tried yet: p_min goes with the best γ")

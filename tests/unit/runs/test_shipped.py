@@ -79,7 +79,8 @@ def test_an_upgrade_gives_a_campaign_of_2_0_0_the_columns_and_keys_of_today_and_
         assert settings.read_text() == text
         upgraded = pq.read_table(file)
         assert upgraded["stop"].null_count == len(table)
-        assert upgraded.drop_columns("stop").equals(table.drop_columns("stop"))
+        kept = [name for name in table.column_names if name != "stop"]
+        assert upgraded.select(kept).equals(table.select(kept))
 
 
 def in_rows(change):
