@@ -1,5 +1,6 @@
 """Every drafting method on a real llama-server: its counts, its text, and how it fails."""
 
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -31,7 +32,8 @@ def block_of(*ways: Any) -> Block:
     arms = [ALONE]
     for given in (Drafting(**way) for way in ways):
         file = given.drafts[0] if given.drafts else None
-        named = {"method": given.method, "draft": given.drafter_id(file), "draft_model": file}
+        named = {"method": given.method, "partner": given.partner, "draft_model": file}
+        named["draft"] = given.drafter_id(file)
         arms += [Arm(**named, **setting) for setting in given.settings([4])]
     sources = tuple(PromptSource(name, f"{name}.txt") for name in ("repeated", "other"))
     return compared(arms=tuple(arms), prompts=sources, n_predict=64, warmups=2)
@@ -57,6 +59,20 @@ def rows_of(job, tmp_path):
     return run
 
 
+def check_pair(rows: list[dict[str, Any]], log: str) -> None:
+    """Check what the rows of a process say of a pair against the totals in its log."""
+    line = r"statistics +(\S+): .*#gen tokens = +(\d+), #acc tokens = +(\d+)"
+    last = {kind: (int(n), int(m)) for kind, n, m in re.findall(line, log)}
+    (by_model, of_model), (drafted, accepted) = map(last.get, rows[0]["method"].split(","))
+    # The engine counts a token of the target's own with those that a replay accepts.
+    accepted -= sum(row["replays"] - row["replays_rejected"] for row in rows)
+    assert sum(row["partner_drafted"] for row in rows) == drafted
+    told = [row["partner_accepted"] for row in rows]
+    assert told == [None] or sum(told) == accepted  # replays may be a draft model's
+    assert sum(row["drafted"] for row in rows) == drafted + by_model
+    assert sum(row["accepted"] for row in rows) == accepted + of_model
+
+
 LOOKUPS = [
     {"method": "ngram-simple", "n_match": [2, 3]},
     *({"method": f"ngram-{way}", "n_match": [2]} for way in ("map-k", "map-k4v", "mod")),
@@ -64,12 +80,13 @@ LOOKUPS = [
 ]
 
 
-def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of):
+def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of, tmp_path):
     draft = {"method": "draft", "drafts": ["draft"], "p_min": [0, 0.3, 0.9]}
-    block = block_of(*LOOKUPS, draft)
+    pair = {"method": "draft", "drafts": ["draft"], "with": "ngram-mod", "n_match": [1]}
+    block = block_of(*LOOKUPS, draft, pair)
     block = replace(block, prompts=(*block.prompts, PromptSource("again", "repeated.txt")))
     rows = rows_of(block)
-    assert len(rows) == 3 * (len(block.arms) - 1) == 27
+    assert len(rows) == 3 * (len(block.arms) - 1) == 30
     for row in rows:
         assert row["common_prefix"] == 64
         assert row["drafted"] == sum(n * count for n, count in enumerate(row["drafted_lengths"]))
@@ -82,10 +99,15 @@ def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of):
     first, second = remembering["repeated"], remembering["again"]
     assert first["drafted_lengths"] == second["drafted_lengths"]
     # A smaller p_min drafts more.
-    by_models = [row for row in repeated if row["draft_model"]]
+    by_models = [row for row in repeated if row["draft_model"] and not row["partner"]]
     assert {row["draft"] for row in by_models} == {"draft", "draft-p0.3", "draft-p0.9"}
     drafted = {row["p_min"]: row["drafted"] / row["rounds"] for row in by_models if row["rounds"]}
     assert drafted[0] > drafted[0.3]
+    # The pool of a pair remembers too: the log is of the process of its last run.
+    [log] = tmp_path.glob("*.draft-with-*.log")
+    pairs = sorted((row for row in rows if row["partner"]), key=lambda row: row["order"])
+    check_pair(pairs[-1:], log.read_text())
+    assert 0 < sum(row["partner_drafted"] for row in pairs) < sum(row["drafted"] for row in pairs)
 
 
 @pytest.mark.parametrize("replays", [True, False])
@@ -130,17 +152,24 @@ def test_the_engine_drafts_where_the_plan_says_so(do, tmp_path, vocabulary, toke
         do(compared(n_predict=8), drafts={"draft": draft})
 
 
-def test_heads_are_accepted_in_part_or_as_forced_and_need_no_replay(rows_of, make):
-    block = block_of({"method": "mtp"}, {"method": "dflash", "drafts": ["dflash"]})
-    alone, mtp, dflash = block.arms
+def test_heads_are_accepted_in_part_or_as_forced_and_need_no_replay(rows_of, make, tmp_path):
+    # The partner drafts more than the head, and so more than the target can undo.
+    pair = {"method": "mtp", "with": "ngram-simple", "n_match": [2], "with_gamma": [7]}
+    block = block_of({"method": "mtp"}, {"method": "dflash", "drafts": ["dflash"]}, pair)
+    alone, mtp, dflash, pair = block.arms
     forced = replace(mtp, forced_acceptance=0), replace(dflash, forced_acceptance=1)
-    block = replace(block, arms=(alone, mtp, dflash, *forced), context=1024)
+    arms = alone, mtp, dflash, *forced, pair
+    block = replace(block, arms=arms, context=1024, warmups=0)
     rows = rows_of(
         block,
         target=make("random-hybrid-moe16-f16"),
         drafts={"dflash": make("random-hybrid-dflash")},
     )
-    assert len(rows) == 2 * 4
+    assert len(rows) == 2 * 5
+    [log] = tmp_path.glob("*.mtp-with-*.log")
+    check_pair(pairs := [row for row in rows if row["partner"]], log.read_text())
+    assert sum(row["partner_drafted"] for row in pairs) > 0
+    rows = [row for row in rows if not row["partner"]]
     for row in rows:
         assert row["replays"] == 0
         assert row["rounds"] == sum(row["accepted_lengths"]) == sum(row["drafted_lengths"])

@@ -53,7 +53,7 @@ def setting(gamma, rates, *, draft=DRAFT, suite="B", prompts=PROMPTS):
 def campaign(*settings, prompts=PROMPTS):
     """Return the runs of settings and of their baselines."""
     runs = [*baseline_runs([TARGET], prompts, 3), *(run for one in settings for run in one)]
-    return pd.DataFrame(runs).assign(p_min=0.0, n_match=None)
+    return pd.DataFrame(runs).assign(p_min=0.0, n_match=None, partner_gamma=None)
 
 
 def audit(runs, *, failed=(), check="draft_time", controls=()):

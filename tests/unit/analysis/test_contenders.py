@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, select_arms
+from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, join, select_arms
 from specmoe.analysis.decision import Fate
 from specmoe.analysis.stages import describe_stage
 from specmoe.config.block import Arm
@@ -93,6 +93,39 @@ def test_with_few_minutes_the_most_promising_settings_are_tried(minutes, expecte
     paired = [row | {"paired": True} for row in found]
     afford(dict(enumerate(paired)), 60 * minutes, {"t": 1.0})
     assert verdicts(paired) == ["CONTENDER"] * 3  # what is compared with another model
+
+
+MEASURED = {"d/g2": 1.3, "d/g4": 1.2, "d/g8": 0.6, "e/g2": 0.9, "ngram-map-k/g8": 0.9}
+MEASURED |= {"ngram-mod/g9": 1.1}
+
+
+@pytest.mark.parametrize(
+    ("measured", "final", "joined"),
+    [
+        ({}, False, "d/g2 d/g4 e/g2"),
+        ({"d/g4": 0.9}, False, "d/g2 e/g2"),  # one that is beaten is no second
+        ({}, True, "d/g2 d/g4 e/g2, d/g2 ngram-mod 24"),  # it looks up 16
+        ({"d/g4": 1.4}, True, "d/g2 d/g4 e/g2, d/g4 ngram-mod 24"),
+        ({"d/g2": 0.5, "d/g4": 0.4, "ngram-mod/g9": 0.8}, True, "d/g8 e/g2, e/g2 ngram-map-k 3"),
+    ],
+)
+def test_p_min_joins_at_the_best_lengths_of_each_model_and_a_pair_of_the_best_in_the_end(
+    measured, final, joined
+):
+    rows, pairs = {}, [("ngram-map-k", 3), ("ngram-mod", 3), ("ngram-mod", 24)]
+    for name, speedup in (MEASURED | measured).items():
+        n_gram = name[:-3] if name.startswith("ngram") else None
+        row = {"comparison": "c", "draft": name[:-3], "method": n_gram or "draft", "n_match": 16}
+        row |= {"verdict": Fate.WAITING, "waits_for": name, "partner": None}
+        for partner, looked_up in [] if n_gram else [(None, None), *pairs]:
+            waiting = f"{name} {partner} {looked_up}" if partner else f"{name}-p0.5"
+            rows[waiting] = row | {"partner": partner, "n_match": looked_up}
+        verdict = Fate.CONTENDER if speedup > 1 else Fate.BEATEN
+        rows[name] = row | {"speedup": speedup, "verdict": verdict, "waits_for": None}
+    join(rows, final=final)
+    p_min, _, pair = joined.partition(", ")
+    expected = {*(f"{name}-p0.5" for name in p_min.split()), *filter(None, [pair])}
+    assert {name for name, row in rows.items() if "hoped" in row} == expected
 
 
 def staged(study, root, *waiting, predicted=None, open_kinds=None, **rates):

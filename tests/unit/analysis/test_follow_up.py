@@ -45,6 +45,10 @@ def test_layers_are_for_a_gpu_and_files_and_lengths_are_those_measured(mine, roo
     assert "--model-draft results/models/mine/whole.gguf" in line
     assert "--spec-type draft-simple" in line
     assert "--spec-draft-n-max 4 --spec-draft-n-min 0 --spec-draft-p-min 0" in line
+    pair = {"method": "draft-simple,ngram-mod", "n_match": 24.0, "partner_gamma": 64.0}
+    line = launch_line(load(mine, root), "own", setting | pair, gpu=gpu)
+    assert "--spec-type draft-simple,ngram-mod --model-draft results" in line
+    assert "-n-match 24 --spec-ngram-mod-n-max 64 --spec-ngram-mod-n-min 0" in line
 
 
 def test_the_line_that_measures_more_is_configured_as_this_call_was(mine, root):

@@ -28,3 +28,5 @@ def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_
     off = "Predictions were 73 % too low on average; 0 of 1 measured speedup inside"
     assert text[-1] == f"{off} their intervals."
     assert lines(2, SLOW, answer="undecided")[-1].endswith("; next: measured no further")
+    waiting = lines(1, FAST, {"verdict": "waits for the best of others"}, answer="undecided")
+    assert waiting[6].startswith("1 further setting not tried yet: p_min goes with the best γ")

@@ -209,6 +209,7 @@ FAULTS = {
     "a position that rises": ({"accepted_per_position": [14, 9, 10, 1]}, {"accounting"}),
     "a decode more": ({"decodes": 32}, {"accounting"}),
     "a prompt that is cached whole": ({"cached_tokens": 9}, {"accounting"}),
+    "a partner's tokens": ({"partner_drafted": 20, "partner_accepted": 21}, {"accounting"}),
     "a failed decode": ({"decode_failures": 1}, {"failed_decodes"}),
     "a changed token": ({"tokens": OTHERWISE}, {"determinism", "unjudged_text"}),
 }

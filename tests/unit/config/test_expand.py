@@ -3,7 +3,7 @@
 import pytest
 
 from specmoe.config.load import PLAIN, load
-from specmoe.config.matrix import list_blocks, list_draft_scoring, with_few_ngrams
+from specmoe.config.matrix import TEXTS, begun, list_blocks, list_draft_scoring, with_few_ngrams
 from specmoe.config.methods import Method
 
 from ...conftest import ROOT
@@ -60,3 +60,13 @@ def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(
     assert len(few.arms) == 1 + 2 or not played
     by_ngrams = {(target, way) for target in own["targets"] for way in NGRAMS}
     assert drafting.keys() == by_ngrams | found.keys()
+    # In stages others wait: of each model and head two p_min, and six n-grams beside it.
+    study["measurement"]["minutes"] = 10
+    usual = {block.block: block for block in list_blocks(config, gpu=False)}
+    staged = load(study, ROOT, lambda _, model: FACTS.get(model, PLAIN))
+    for block in (one for one in list_blocks(staged, gpu=False) if TEXTS not in one.block):
+        assert begun(block) == usual[block.block]
+        names, models = {arm.name for arm in block.arms}, [a for a in block.arms if a.p_min == 0]
+        models = [arm.name for arm in models if not arm.partner]
+        assert len(names) - len(usual[block.block].arms) == len(models) * (2 + 6)
+        assert {f"{model}-p0.75" for model in models} <= names

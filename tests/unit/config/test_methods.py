@@ -1,7 +1,7 @@
 """The drafting methods: what they are called, what they take, what they multiply to."""
 
 from specmoe.config.block import Arm
-from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, engine_type
+from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, draft_label, engine_type
 
 
 def arms(gammas=(), **given):
@@ -25,3 +25,14 @@ def test_lists_multiply_and_what_is_not_given_is_the_default():
     assert (lookup.gamma, lookup.n_match, lookup.p_min) == (8, 3, None)
     [cache] = arms([4], method="ngram-cache")
     assert (cache.gamma, cache.n_match) == (8, None)  # the engine's own length
+
+
+def test_a_pair_has_lengths_of_its_partners_own_and_the_names_of_both():
+    way = Drafting(**{"method": "mtp", "with": "ngram-mod", "n_match": [24], "with_gamma": [64]})
+    assert way == Drafting.model_validate_json(way.model_dump_json())
+    [setting] = way.settings([4])
+    pool = Arm(draft=way.drafter_id(None), method=way.method, partner=way.partner, **setting)
+    assert (pool.name, pool.longest) == ("mtp-with-ngram-mod/g4-n24-m64", 64)
+    assert draft_label(pool.methods, None, vars(pool)) == "MTP + n-gram pool, n = 24, m = 64"
+    [cache] = arms([16], **{"method": "mtp", "with": "ngram-cache"})
+    assert (cache.gamma, cache.partner_gamma, cache.n_match) == (16, 8, None)

@@ -68,10 +68,9 @@ def test_an_upgrade_gives_a_campaign_of_2_0_0_the_columns_and_keys_of_today_and_
     pq.write_table(table.drop_columns("stop").append_column("gone", table["run"]), file)
     settings.write_text(text.replace('  "warmups"', '  "more_repeats": {},\n  "warmups"'))
     write_manifest(demo)
-    new = [name for name in COLUMNS if name in {"stop", *ADDED}]
-    added = "".join(f", with {name}, empty" for name in new)
+    new = "".join(f", with {name}, empty" for name in COLUMNS if name in {*ADDED, "stop"})
     for columns, keys in (
-        (f"without gone{added}", "without measurement.more_repeats"),
+        (f"without gone{new}", "without measurement.more_repeats"),
         ("of today, nothing to change",) * 2,
     ):
         upgrade(demo)
@@ -80,7 +79,8 @@ def test_an_upgrade_gives_a_campaign_of_2_0_0_the_columns_and_keys_of_today_and_
         assert settings.read_text() == text
         upgraded = pq.read_table(file)
         assert upgraded["stop"].null_count == len(table)
-        assert upgraded.drop_columns(new).equals(table.drop_columns("stop"))
+        kept = [name for name in table.column_names if name != "stop"]
+        assert upgraded.select(kept).equals(table.select(kept))
 
 
 def in_rows(change):

@@ -24,7 +24,7 @@ from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress
 from specmoe.config.block import NO_DRAFT, Stop
 from specmoe.config.matrix import excluded_blocks
-from specmoe.config.methods import BY_TYPE, PARAMETERS, Method, draft_label
+from specmoe.config.methods import PARAMETERS, Method, draft_label, methods_of
 from specmoe.config.models import TARGETS, UpcycleModel
 from specmoe.config.schema import Config, Statistics
 from specmoe.files import read_record
@@ -135,11 +135,11 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
     most = files.groupby("method").max() if len(files) else files
     rows = []
     for row in drafting.drop_duplicates("draft").to_dict("records"):
-        method, file = BY_TYPE[row["method"]], row["draft_model"]
-        named = isinstance(file, str) and (method == Method.DRAFT or most[row["method"]] > 1)
+        methods, file = methods_of(row["method"]), row["draft_model"]
+        named = isinstance(file, str) and (Method.DRAFT in methods or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
         known = {key: row[key] for key in PARAMETERS if pd.notna(row.get(key))}
-        label, drafter = (draft_label(method, file_label, given) for given in (known, {}))
+        label, drafter = (draft_label(methods, file_label, given) for given in (known, {}))
         rows.append((row["draft"], label, drafter, row["method"], file))
     return pd.DataFrame(rows, columns=["draft", "label", "drafter", "method", "draft_model"])
 

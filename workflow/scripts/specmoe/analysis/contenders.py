@@ -4,12 +4,14 @@ Before the first repeat the speedups of draft models and n-grams are predicted (
 which the best n-grams stay; after each all are compared, by the rules of `decision`. A target whose
 answer is decided is measured no further, nor is a setting that is clearly beaten, or that hardly
 drafts. With few minutes the most promising settings are measured, on as many prompts as the minutes
-allow.
+allow. Others wait until it is known what they go with: `p_min` with the best γ, n-grams with the
+best model or head (`join`).
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress, groupby
 from operator import itemgetter
 from statistics import fmean
@@ -32,7 +34,7 @@ from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import MOST_NGRAMS, TEXTS, comparisons, scores_ngrams, setting_of
-from specmoe.config.methods import Method, draft_label, engine_type, is_ngram
+from specmoe.config.methods import WITH, Method, draft_label, engine_type, is_ngram
 from specmoe.config.schema import Config
 from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_info
@@ -76,7 +78,7 @@ def select_arms(
 ) -> list[Arm]:
     """Return the arms of a block that may beat each other: no controls, no forced acceptance."""
     arms = [arm for arm in block.arms if arm.speculates and arm.forced_acceptance is None]
-    facts = [(block.target, engine_type(arm.method), arm.draft_model) for arm in arms]
+    facts = [(block.target, engine_type(*arm.methods), arm.draft_model) for arm in arms]
     frame = pd.DataFrame(facts, columns=["target", "method", "draft_model"])
     return [*compress(arms, is_no_control(with_controls(frame, unrelated, infos)))]
 
@@ -84,10 +86,13 @@ def select_arms(
 def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     assert arm.method
     file = config.label(arm.draft_model) if arm.draft_model else None
-    by_model = arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None
+    by_model = arm.draft_model if arm.by_model and not arm.p_min else None
     looks_up = is_ngram(arm.method) and scores_ngrams(config, config.suites[block.suite])
+    # The same model or head without p_min or partner.
+    drafter = arm.draft.removesuffix(f"{WITH}{arm.partner}")
+    plain = replace(arm, draft=drafter, p_min=None, partner=None, n_match=None, partner_gamma=None)
     return {
-        "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
+        "label": f"{draft_label(arm.methods, file, vars(arm))}, γ = {arm.gamma}",
         **{name: getattr(block, name) for name in ("comparison", "suite", "target", "level")},
         "draft": arm.setting,
         "gamma": arm.gamma,
@@ -95,7 +100,9 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
         # Nothing is predicted of heads, nor of draft models that stop early; see `scores_ngrams`.
         "scored_by": arm.name if looks_up else by_model,
         "looks_up": looks_up,
-        "verdict": Fate.CONTENDER,
+        "waits_for": setting_of(block, plain) if arm.waits else None,
+        **{name: getattr(arm, name) for name in ("method", "partner", "n_match")},
+        "verdict": Fate.WAITING if arm.waits else Fate.CONTENDER,
         "paired": block.target in config.paired_targets,
     }
 
@@ -120,7 +127,7 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
                 if pair := scored_pair(*given, **known):
                     row |= pair.predict_speedup(row["gamma"])
                     row["drafted_share"] = pair.drafted_share(row["gamma"])
-        drop_predicted(settings)
+        drop_predicted([row for row in settings if row["verdict"] != Fate.WAITING])
 
 
 def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
@@ -212,6 +219,56 @@ def doubt(rows: Sequence[dict[str, Any]]) -> bool:
     return bool(again)
 
 
+def join(rows: Rows, *, final: bool) -> None:
+    """Make contenders of settings that waited, once what they go with was measured.
+
+    A larger `p_min` is tried at the best γ of each model or head, and at the next one unless that
+    is beaten. In the end, when nothing else of its comparison is measured further or the `final`
+    repeat follows, the best model or head drafts beside the best n-gram method; of the lengths that
+    a pair has, at the nearest ones.
+    """
+    gone_with = {row["waits_for"] for row in rows.values()}
+    measured = [name for name in rows if name in gone_with and "speedup" in rows[name]]
+    ranked = sorted(measured, key=lambda name: rows[name]["speedup"], reverse=True)
+    places = Counter[tuple[str, str]]()
+    for name in ranked:
+        row = rows[name]
+        places[drafter := (row["comparison"], row["draft"])] += 1
+        if places[drafter] == 1 or (places[drafter] == 2 and row["verdict"] != Fate.BEATEN):
+            for other in rows.values():
+                if other["waits_for"] == name and not other["partner"]:
+                    _admit(other, row)
+    for comparison, group in groupby(rows.values(), itemgetter("comparison")):
+        best = next((name for name in ranked if rows[name]["comparison"] == comparison), None)
+        settings = [*group]
+        going = any(row["verdict"] == Fate.CONTENDER for row in settings)
+        if best and (final or not going) and (pair := _best_pair(settings, best)):
+            _admit(pair, rows[best])
+
+
+def _best_pair(settings: Sequence[dict[str, Any]], best: str) -> dict[str, Any] | None:
+    """Return the pair of a comparison to try, which waits for the `best` model or head.
+
+    It is None if one was tried, or no n-gram drafts.
+    """
+    pairs = [row for row in settings if row["waits_for"] and row["partner"]]
+    drafting = [row for row in settings if "speedup" in row and row["verdict"] != Fate.IDLE]
+    n_grams = [row for row in drafting if is_ngram(Method(row["method"]))]
+    if not n_grams or any(row["verdict"] != Fate.WAITING for row in pairs):
+        return None
+    n_gram = max(n_grams, key=itemgetter("speedup"))
+    fitting = [row for row in pairs if row["waits_for"] == best]
+    fitting = [row for row in fitting if row["partner"] == n_gram["method"]]
+    looked_up = n_gram["n_match"] or 0
+    return min(fitting, key=lambda row: abs((row["n_match"] or 0) - looked_up), default=None)
+
+
+def _admit(waiting: dict[str, Any], plain: Mapping[str, Any]) -> None:
+    """Make a contender of a setting that waited, of which as much is hoped as of the plain one."""
+    if waiting["verdict"] == Fate.WAITING:
+        waiting |= {"verdict": Fate.CONTENDER, "hoped": plain["speedup"]}
+
+
 def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
@@ -221,7 +278,8 @@ def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
     """
 
     def expected(row: Mapping[str, Any]) -> float:
-        return float(row.get("speedup", row.get("predicted", 1.0)))
+        known = (row[name] for name in ("speedup", "predicted", "hoped") if name in row)
+        return float(next(known, 1.0))
 
     tried = set[str]()
     going = [row for row in rows.values() if row["verdict"] in (Fate.CONTENDER, Fate.UNTRIED)]

@@ -60,6 +60,7 @@ class Fate(StrEnum):
     IDLE = "hardly drafts"
     DECIDED = "measured enough"  # its target's answer is decided, or more repeats would not help
     UNTRIED = "left out for lack of minutes"
+    WAITING = "waits for the best of others"  # and may never join, see `contenders.join`
 
 
 LITTLE = 1.1

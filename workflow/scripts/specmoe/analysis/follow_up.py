@@ -14,7 +14,7 @@ from specmoe.analysis.decision import Answer, confidence_of_look, find_answer, f
 from specmoe.analysis.intervals import SAME_SESSION, Mean, Session
 from specmoe.analysis.noise import session_of
 from specmoe.config.block import Arm
-from specmoe.config.methods import BY_TYPE, PARAMETERS
+from specmoe.config.methods import PARAMETERS, methods_of
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.schema import Config, Repeats
 from specmoe.engine.job import computing_flags, speculation_flags
@@ -76,8 +76,10 @@ def launch_line(
     line = ["llama-server", "-m", model_file(config, target), *flags]
     if setting is not None:
         file = setting["draft_model"]
-        given = {name: setting[name] for name in PARAMETERS if pd.notna(setting[name])}
-        arm = Arm(setting["gamma"], method=BY_TYPE[setting["method"]], **given)
+        known = {name: setting.get(name) for name in PARAMETERS}
+        given = {name: value for name, value in known.items() if pd.notna(value)}
+        method, *partners = methods_of(setting["method"])
+        arm = Arm(setting["gamma"], method=method, partner=next(iter(partners), None), **given)
         line += speculation_flags(arm, None if pd.isna(file) else model_file(config, file), layers)
     return shlex.join(line)
 

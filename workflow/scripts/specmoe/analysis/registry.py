@@ -17,7 +17,7 @@ from specmoe.audit.report import table_files, write_tables
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT
 from specmoe.config.engines import ID_DIGITS
 from specmoe.config.factors import FACTORS
-from specmoe.config.methods import BY_TYPE, METHODS
+from specmoe.config.methods import METHODS, methods_of
 from specmoe.errors import SchemaError
 from specmoe.yaml_files import read_yaml
 
@@ -113,7 +113,7 @@ def pass_times(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add the rank."""
-    method = frame["method"].map(BY_TYPE).map([*METHODS].index)
+    method = frame["method"].map(lambda types: [*METHODS].index(methods_of(types)[0]))
     model = _models(frame["draft_model"], analysis)["rank"]  # null is last
     ordered = frame.assign(method=method, model=model).sort_values(["method", "model", "label"])
     return frame.assign(rank=pd.Series(range(len(frame)), ordered.index))

@@ -2,8 +2,8 @@
 
 Before the first repeat, targets write alone what draft models then score and n-grams are played on,
 and passes are timed: the speedups of both are predicted. After each repeat, `contenders` says what
-is measured further. What was decided before a repeat is kept beside the records, so that a later
-call goes on where this one ended, and decides again only what rests on other records.
+is measured further, and what joins. What was decided before a repeat is kept beside the records, so
+that a later call goes on where this one ended, and decides again only what rests on other records.
 """
 
 import json
@@ -47,7 +47,7 @@ def measure_until_decided(campaign: LoadedCampaign, log: Path) -> None:
         "ended": ended,
         "blocks": stages.blocks,
         "passes": stages.passes,
-        "settings": [*stages.decided[-1]["settings"].values()],
+        "settings": [*begun_of(stages.decided[-1]["settings"]).values()],
         "stages": stages.decided,
     }
     replace_text(campaign.places.stages[0], json.dumps(outcome, indent=1) + "\n")
@@ -66,6 +66,7 @@ class Stages:
     # When it began, had all records been made since then.
     began: float = field(default_factory=time.monotonic)
     taken: dict[str, tuple[float, int]] = field(default_factory=dict)  # seconds and runs, by target
+    repeat_s: float = 0.0  # that the last repeat took
 
     @property
     def left_s(self) -> float:
@@ -73,6 +74,11 @@ class Stages:
         minutes = self.campaign.config.measurement.minutes
         spent = time.monotonic() - self.began
         return float("inf") if minutes is None else 60 * minutes * (1 - END_SHARE) - spent
+
+    @property
+    def measured_s(self) -> float:
+        """The seconds that all blocks took."""
+        return sum(seconds for seconds, _ in self.taken.values())
 
     @property
     def paces(self) -> dict[str, float]:
@@ -98,7 +104,7 @@ class Stages:
         blocks = self.campaign.blocks.items()
         names = (name for name, block in blocks if block.repeat == repeat and TEXTS not in name)
         remaining = map(Progress(self.campaign).remaining, names)
-        due = [block for block in remaining if block and block.arms]
+        due, before_s = [block for block in remaining if block and block.arms], self.measured_s
         for number, block in enumerate(due):
             expected = self.seconds(block)
             if expected is not None and MARGIN * expected > self.left_s:
@@ -107,6 +113,7 @@ class Stages:
             of_repeat = f"{number + 1} of {len(due)} blocks of repeat {repeat + 1}"
             about = f", about {duration(min(known, self.left_s))} left" if known else ""
             self._measure(block, f"{of_repeat}{about}")
+        self.repeat_s = self.measured_s - before_s
         return True
 
     def seconds(self, block: Block) -> float | None:
@@ -167,6 +174,10 @@ class Stages:
         before = self.decided[-1]["settings"] if self.decided else {}
         rows = contenders.choose(self.campaign, repeat, self.blocks, before)
         if not last:
+            # The final repeat, as far as minutes tell by what the one before took.
+            most = self.campaign.config.measurement.most
+            final = repeat + 1 == most or self.left_s < 2 * self.repeat_s
+            contenders.join(rows, final=final)
             contenders.afford(rows, self.left_s, self.paces)
         measured = {name: row["verdict"] == Fate.CONTENDER for name, row in rows.items()}
         going = {row["target"] for name, row in rows.items() if measured[name]}
@@ -193,11 +204,17 @@ class Stages:
         return digest_of({"settings": asked.settings, "records": written})
 
 
+def begun_of(rows: contenders.Rows) -> contenders.Rows:
+    """Return settings without those that wait: nobody knows whether they are ever measured."""
+    return {name: row for name, row in rows.items() if row["verdict"] != Fate.WAITING}
+
+
 def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: str = "") -> str:
     """Return a table of all settings after so many repeats, and a line for each target.
 
     `ended` says why no repeat follows, if none does.
     """
+    every, rows = rows, begun_of(rows)
     cells, several = [], len({row["suite"] for row in rows.values()}) > 1
     numbers = ("predicted", "speedup")
     # N-grams that are never measured are many.
@@ -222,6 +239,7 @@ def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: s
         "known": numbers[repeats > 0],
         "ended": ended,
         "contender": Fate.CONTENDER,
+        "waiting": len(every) - len(rows),
     }
     return fill_template(ROOT / "paper/stages.txt.j2", **values)
 

@@ -10,7 +10,7 @@ from math import isnan, nan
 from specmoe.audit.draft_rounds import Counts, possible_outcomes
 from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
 from specmoe.config.block import Protocol, Stop
-from specmoe.config.methods import BY_TYPE, METHODS, Method, is_ngram
+from specmoe.config.methods import BY_TYPE, METHODS, Method, is_ngram, methods_of
 from specmoe.text import counted
 
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
@@ -58,7 +58,7 @@ def _load(run: Run, given: Evidence) -> Iterator[Finding]:
     yield at_least(tokens, measured, f"tokens of a load: {tokens}, {measured} in measured runs")
     # The counter is read just before and after the load, while passes are under way. When a filler
     # gave its tokens is not known: another client's may have given all before, or after.
-    most = run.concurrency * (1 + run.gamma) * (4 + 1.1 * load.load_decodes)
+    most = run.concurrency * (1 + run.longest) * (4 + 1.1 * load.load_decodes)
     most += 2 * (run.concurrency - 1) * run.n_predict
     yield _most(f"tokens of a load of {load.load_decodes} passes", tokens, most)
 
@@ -84,8 +84,11 @@ def _rounds(run: Run) -> Iterator[Finding]:
     """Check that every round gives one token of the target besides those it accepts."""
     counts = run.numbers
     rounds, accepted = counts.rounds, counts.accepted
-    yield _most(f"tokens drafted in {rounds} rounds", counts.drafted, run.gamma * rounds)
+    yield _most(f"tokens drafted in {rounds} rounds", counts.drafted, run.longest * rounds)
     yield _most("drafted tokens accepted", accepted, counts.drafted)
+    yield _most("the partner's drafted tokens", counts.partner_drafted, counts.drafted)
+    most = min(accepted, counts.partner_drafted)
+    yield _most("the partner's accepted tokens", counts.partner_accepted, most)
     given = 1 + rounds + accepted + (run.replays or 0) - (run.replays_rejected or 0)
     what = "1 + rounds + accepted + replays"
     # llama-speculative ends between rounds and counts all tokens of the last one. llama-server
@@ -93,8 +96,9 @@ def _rounds(run: Run) -> Iterator[Finding]:
     # The sum lacks single steps.
     check = _same if run.protocol == Protocol.STUDY else _most
     yield check(what, given, counts.generated + run.cut)
-    # Where the target undoes rejected tokens, nothing is replayed.
-    if run.speculative and METHODS[BY_TYPE[run.method]].rolls_back:
+    # Where the target undoes rejected tokens, nothing is replayed: as many as the head drafts.
+    undoes = run.speculative and METHODS[methods_of(run.method)[0]].rolls_back
+    if undoes and run.longest == run.gamma:
         yield _most(f"replays with {run.draft}", counts.replays, 0)
 
 
@@ -134,7 +138,7 @@ def check_rejected_drafts(run: Run, given: Evidence) -> Finding:
     method = BY_TYPE.get(run.method) if run.protocol == Protocol.PAIRED else None
     controlled = run.draft_model in given.settings.unrelated_drafts
     if not method or is_ngram(method) or controlled or run.forced_acceptance is not None:
-        return Finding("only what a network drafts for its own target is due to be accepted")
+        return Finding("only what a network drafts alone for its own target is due to be accepted")
     counts, limits = given.drafting[run.engine, run.target, run.draft], given.limits
     if counts["rounds"] < limits.least_rounds:
         return Finding(f"it drafted in fewer than {limits.least_rounds} rounds")

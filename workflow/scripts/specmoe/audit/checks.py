@@ -180,8 +180,8 @@ def _faster(run: Run, forged: Forged, factor: float) -> Run:
     if run.rounds is None or run.accepted is None or run.drafted is None:
         return faster
     tokens = run.rounds + run.accepted + (run.replays or 0) - (run.replays_rejected or 0)
-    rounds = max(ceil(run.rounds / factor), ceil(tokens / (1 + run.gamma)))
+    rounds = max(ceil(run.rounds / factor), ceil(tokens / (1 + run.longest)))
     accepted = tokens - rounds
-    drafted = max(accepted, min(run.drafted, rounds * run.gamma))
+    drafted = max(accepted, min(run.drafted, rounds * run.longest))
     counts: dict[str, Any] = dict.fromkeys(_OF_SINGLE_ROUNDS)
     return faster.changed(**counts, rounds=rounds, accepted=accepted, drafted=drafted)

@@ -79,9 +79,14 @@ class Run(_Columns):
         return self.method == METHODS[Method.DRAFT].engine
 
     @property
+    def longest(self) -> int:
+        """The most tokens that are drafted in a round, by the method or its partner."""
+        return max(self.gamma, self.partner_gamma or 0)
+
+    @property
     def cut(self) -> int:
         """The most tokens that may have been accepted behind the end of its text."""
-        return self.gamma if self.stopped_by == Stop.EOS else 0
+        return self.longest if self.stopped_by == Stop.EOS else 0
 
     @property
     def timed_tokens(self) -> int | None:

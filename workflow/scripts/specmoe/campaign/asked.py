@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
@@ -82,7 +82,7 @@ class Asked:
         block, remaining = self.campaign.block(name), self.progress.remaining(name)
         engine = self.campaign.config.engine_of(block.suite)
         plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
-        arms = remaining and {arm.name: asdict(arm) for arm in remaining.arms}
+        arms = remaining and {arm.name: asdict(replace(arm, waits=None)) for arm in remaining.arms}
         listed = {
             "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
             "arms": UNKNOWN if arms is None else arms,

@@ -42,7 +42,10 @@ class Progress:
             return block
         if not (stage := self.decided(block.repeat)):
             return None
-        gone = {name for name, further in stage["measured"].items() if not further}
+        # What waits is measured only where that was decided.
+        settings = {matrix.setting_of(block, arm): bool(arm.waits) for arm in block.arms}
+        measured = stage["measured"]
+        gone = {name for name, waits in settings.items() if not measured.get(name, not waits)}
         if block.target not in stage["targets"]:
             gone.add(block.comparison)
         return matrix.without(block, gone) or replace(block, arms=())

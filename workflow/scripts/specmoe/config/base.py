@@ -115,6 +115,7 @@ class Strict(BaseModel):
         frozen=True,
         allow_inf_nan=False,
         use_attribute_docstrings=True,  # for the reference
+        serialize_by_alias=True,  # jobs read what is written
     )
 
     further_keys: ClassVar[Iterable[str]] = ()  # that may stand beside its own
@@ -123,9 +124,10 @@ class Strict(BaseModel):
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
             for key in data:
-                if key not in cls.model_fields:
-                    hint = nearest(str(key), [*cls.model_fields, *cls.further_keys])
+                if key not in known:
+                    hint = nearest(str(key), [*known, *cls.further_keys])
                     former = resource("former_names")["keys"]
                     if key in former:
                         new = former[key]

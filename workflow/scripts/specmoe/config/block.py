@@ -103,7 +103,8 @@ class Arm:
     gamma: int = 0  # most tokens drafted in a round; 0: the baseline
     # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
     forced_acceptance: float | None = None
-    # See `methods.PARAMETERS`; None: the method does not take it.
+    # See `methods.PARAMETERS`; None: the method does not take it. Of a pair, `n_match` is the
+    # partner's.
     p_min: float | None = None
     n_match: int | None = None
     method: Method | None = None
@@ -111,6 +112,12 @@ class Arm:
     draft_model: str | None = None
     # Of a factor that changes arms. The order of arms is drawn by their representations.
     level: str | None = field(default=None, repr=False)
+    # An n-gram method that drafts where it finds something, with a γ of its own. Its name is a part
+    # of `draft`.
+    partner: Method | None = field(default=None, repr=False)
+    partner_gamma: int | None = field(default=None, repr=False)
+    # In stages, until others were measured; None: it does not. No measurement depends on it.
+    waits: bool | None = field(default=None, repr=False)
 
     @property
     def speculates(self) -> bool:
@@ -118,9 +125,29 @@ class Arm:
         return self.gamma > 0
 
     @property
+    def methods(self) -> tuple[Method, ...]:
+        """What drafts: the method and its partner; nothing of the baseline."""
+        return tuple(method for method in (self.method, self.partner) if method)
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a draft model drafts alone: its scores and timed passes then tell of rounds."""
+        return self.methods == (Method.DRAFT,)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The most tokens that each of its methods drafts in a round."""
+        return tuple(filter(None, (self.gamma, self.partner_gamma)))
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that are drafted in a round; 0 of the baseline."""
+        return max(self.lengths, default=0)
+
+    @property
     def remembers(self) -> bool:
         """Whether it keeps something of one request for the next: each run is a new process."""
-        return self.method is not None and METHODS[self.method].remembers
+        return any(METHODS[method].remembers for method in self.methods)
 
     @property
     def name(self) -> str:

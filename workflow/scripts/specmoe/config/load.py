@@ -132,7 +132,12 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     A campaign that is not measured here keeps the prompts that its configuration has.
     """
     suites = {
-        name: _with_methods(suite, known, scored=matrix.scores_ngrams(config, suite))
+        name: _with_methods(
+            suite,
+            known,
+            scored=matrix.scores_ngrams(config, suite),
+            staged=config.measurement.staged,
+        )
         if suite.methods == "all"
         else suite
         for name, suite in config.selected_suites.items()
@@ -152,11 +157,12 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     return config.model_copy(update=update)
 
 
-def _with_methods(suite: Suite, known: MethodsOf, *, scored: bool) -> Suite:
+def _with_methods(suite: Suite, known: MethodsOf, *, scored: bool, staged: bool) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
     Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own:
-    at more of them if n-grams are `scored`, so that few are measured.
+    at more of them if n-grams are `scored`, so that few are measured. In stages others wait, see
+    `_waiting`.
     """
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
@@ -176,7 +182,28 @@ def _with_methods(suite: Suite, known: MethodsOf, *, scored: bool) -> Suite:
         of_pool = [([24], [64])] if method == Method.NGRAM_MOD else []
         for n_match, gammas in [([2, 3, 4], [4, 8, 16]) if scored else ([3], [8]), *of_pool]:
             ways.append(Drafting(method=method, gammas=gammas, n_match=n_match))
+    if staged:
+        named = [draft for draft in simple if draft not in (NO_DRAFT, SELF)]
+        models = [Drafting(method=Method.DRAFT, drafts=named)] if named else []
+        ways += [*_waiting([*models, *ways])]
     return suite.model_copy(update={"drafts": simple, "methods": ways})
+
+
+def _waiting(ways: Iterable[Drafting]) -> Iterator[Drafting]:
+    """Yield what waits until the best of the others are known, see `contenders.join`.
+
+    Of each model and head that is a larger `p_min`, and each n-gram method beside it: at its usual
+    lengths, and of the pool also at those that llama.cpp advises.
+    """
+    for way in ways:
+        if "p_min" not in METHODS[way.method].flags:
+            continue
+        yield way.model_copy(update={"p_min": [0.5, 0.75], "waits": True})
+        for partner in filter(is_ngram, Method):
+            pair = way.model_copy(update={"partner": partner, "waits": True})
+            yield pair
+            if partner == Method.NGRAM_MOD:
+                yield pair.model_copy(update={"n_match": [24], "partner_gamma": [64]})
 
 
 def _checked(section: type[Section], data: Mapping[str, Any], root: Path) -> Section:
@@ -322,31 +349,37 @@ def _check_excluded(config: Config) -> Errors:
 
 def _check_suite(config: Config, name: str) -> Errors:
     """Yield the errors that the first check finds which finds any: the next one builds on it."""
-    for check in (_check_methods, _check_protocol, _check_prompts, _check_blocks):
+    for check in (_check_methods, _check_ways, _check_protocol, _check_prompts, _check_blocks):
         if errors := [*check(config, name, config.suites[name])]:
             yield from ((f"suites.{name}.{key}".rstrip("."), error) for key, error in errors)
             return
 
 
 def _check_methods(config: Config, name: str, suite: Suite) -> Errors:
-    apart = "give it a suite of its own"
     for number, way in enumerate(suite.methods):
         assert isinstance(way, Drafting)  # spelled out by now
         here = f"methods.{number}"
         yield from _unknown(way.targets, suite.targets, f"{here}.targets", "target of the suite")
         known = [*([SELF] if way.method == Method.DRAFT else []), *config.models]
         yield from _unknown(way.drafts, known, f"{here}.drafts", "model")
+        if way.waits and not config.measurement.staged:
+            yield f"{here}.waits", "nothing is measured in stages; leave it out, or give `minutes`"
     if not suite.drafts and not suite.methods:
         yield "", "name a draft model or a method; `drafts: [none]` measures the baselines"
+
+
+def _check_ways(_: Config, name: str, suite: Suite) -> Errors:
+    apart = "give it a suite of its own"
     for way in suite.ways:
         if "gamma" in METHODS[way.method].flags and not way.gammas and not suite.gammas:
             yield "gammas", f"a suite that drafts needs at least one γ, for {way.method}"
-        if "forced_acceptance" in suite.vary and is_ngram(way.method):
-            why = f"{way.method} drafts where text repeats, whatever is accepted; {apart}"
-            yield "vary.forced_acceptance", why
-        if "requests" in suite.vary and METHODS[way.method].remembers:
-            why = f"{way.method} keeps what it saw of one request for the others; {apart}"
-            yield "vary.requests", why
+        for method in way.methods:
+            if "forced_acceptance" in suite.vary and is_ngram(method):
+                why = f"{method} drafts where text repeats, whatever is accepted; {apart}"
+                yield "vary.forced_acceptance", why
+            if "requests" in suite.vary and METHODS[method].remembers:
+                why = f"{method} keeps what it saw of one request for the others; {apart}"
+                yield "vary.requests", why
 
 
 def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:
@@ -405,7 +438,7 @@ def _check_blocks(config: Config, name: str, suite: Suite) -> Errors:
             f"{clients} clients need as many prompts at least, to be busy at once, and this suite"
             f" has {len(prompts)}; several times as many make a steady load",
         )
-    gamma, draft = max((arm.gamma, arm.draft) for block in blocks for arm in block.arms)
+    gamma, draft = max((arm.longest, arm.draft) for block in blocks for arm in block.arms)
     longest = max(source.length or 0 for source in prompts)
     if longest + measurement.n_predict + gamma >= measurement.context:
         yield (

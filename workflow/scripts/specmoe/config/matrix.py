@@ -19,7 +19,7 @@ from specmoe.config.block import (
 )
 from specmoe.config.engines import PathEngine
 from specmoe.config.factors import TURNS, at_levels, level_id
-from specmoe.config.methods import Method, is_ngram
+from specmoe.config.methods import is_ngram
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload, sending_of
 
@@ -70,6 +70,12 @@ def without(block: Block, excluded: Collection[str]) -> Block | None:
     arms = tuple(arm for arm in block.arms if names_of(block, arm).isdisjoint(excluded))
     kept = replace(block, arms=arms)
     return kept if arms and kept.speculates == block.speculates else None
+
+
+def begun(block: Block) -> Block:
+    """Return a block as stages begin with it, without the settings that wait."""
+    waiting = {setting_of(block, arm) for arm in block.arms if arm.waits}
+    return without(block, waiting) or block
 
 
 def names_of(block: Block, arm: Arm) -> set[str]:
@@ -125,9 +131,10 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     passes = defaultdict[str, set[tuple[Outputs, int]]](set)
     for target, arm in ((block.target, arm) for block in timed for arm in block.arms):
         if arm.speculates:
-            passes[target].update(product([Outputs.ALL], (*EVERY_WIDTH, arm.gamma + 1)))
+            widths = (*EVERY_WIDTH, *(length + 1 for length in arm.lengths))
+            passes[target].update(product([Outputs.ALL], widths))
         # Other methods' files are no models by themselves.
-        if arm.draft_model and arm.method == Method.DRAFT:
+        if arm.draft_model and arm.by_model:
             widths = (1, 2, arm.gamma + 1, EVERY_WIDTH[-1])
             passes[arm.draft_model].update(product([Outputs.LAST], widths))
     targets = {block.target for block in timed}
@@ -201,7 +208,7 @@ def list_draft_scoring(
         if block.temperature == 0 and Arm() in block.arms and not (staged and block.repeat):
             name = texts_alone(block).block if staged else block.block
             plain = [arm for arm in block.arms if arm.forced_acceptance is None]
-            readers = {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}
+            readers = {str(arm.draft_model) for arm in plain if arm.by_model}
             if ngrams:
                 scored = scores_ngrams(config, config.suites[block.suite])
                 readers = {block.target for arm in plain if scored and is_ngram(arm.method)}
@@ -253,7 +260,7 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
         arms = tuple(_arms(suite, target, protocol))
         if not any(arm.speculates for arm in arms) and suite.ways:
             continue  # nothing drafts for this target
-        longest = max(WARMUP_TOKENS, *(2 + arm.gamma for arm in arms))
+        longest = max(WARMUP_TOKENS, *(2 + arm.longest for arm in arms))
         block = Block(
             block="",
             comparison="",
@@ -291,7 +298,8 @@ def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
         files = [target if draft == SELF else draft for draft in named]
         for file, setting in product(files, way.settings(suite.gammas)):
             draft = way.drafter_id(file)
-            yield Arm(method=way.method, draft=draft, draft_model=file, **setting)
+            setting |= {"method": way.method, "partner": way.partner, "waits": way.waits or None}
+            yield Arm(draft=draft, draft_model=file, **setting)
 
 
 def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
@@ -323,7 +331,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
     """
     for block in list_blocks(config, gpu=gpu):
         texts = [source for source in block.prompts if source.length is None]
-        models = [arm for arm in block.arms if arm.method == Method.DRAFT]
+        models = [arm for arm in block.arms if arm.by_model]
         pairs = [arm for arm in models if arm.draft_model != block.target]  # no control
         if texts and pairs and block.protocol == Protocol.PAIRED:
             arm = min(pairs, key=lambda pair: abs(pair.gamma - 4))  # which fits a screen

@@ -6,7 +6,7 @@
 Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import product
@@ -44,6 +44,7 @@ class Parameter:
 # In the order in which ids have them. Ids and labels have no value that is 0.
 PARAMETERS = {
     "n_match": Parameter("n", "n = {:g}", 3),
+    "partner_gamma": Parameter("m", "m = {:g}", 8),
     "p_min": Parameter("p", "p ≥ {:g}", 0.0),
 }
 
@@ -119,24 +120,44 @@ def round_parts(method: Method, *, replays: bool) -> list[str]:
     return ["catch-up"] * head + ["checkpoint"] * replays + ["sampling"]
 
 
-def engine_type(method: Method | None) -> str:
-    """Return the value of `--spec-type` for a method; `none` without one."""
-    return METHODS[method].engine if method else "none"
+def engine_type(*methods: Method | None) -> str:
+    """Return the value of `--spec-type` for a method and its partner; `none` without any.
+
+    So a pair is no method that drafts alone: what scores, timed passes and rejections tell of one
+    does not apply.
+    """
+    return ",".join(METHODS[method].engine for method in methods if method) or "none"
 
 
-def draft_label(method: Method, file_label: str | None, parameters: Mapping[str, Any]) -> str:
-    """Return the label of what drafts.
+def methods_of(types: str) -> tuple[Method, ...]:
+    """Return the method that a `--spec-type` stands for, and its partner."""
+    return tuple(BY_TYPE[name] for name in types.split(","))
+
+
+def draft_label(
+    methods: Sequence[Method], file_label: str | None, parameters: Mapping[str, Any]
+) -> str:
+    """Return the label of what drafts: a method, and its partner.
 
     `file_label` is that of the file it loads, None if it loads none or needs no naming.
     `parameters` are columns of a row; a missing one is null.
     """
+    method, *partners = methods
     name = METHODS[method].label
     if file_label is not None and method == Method.DRAFT:
         name = file_label
     elif file_label not in (None, name):
         name = f"{name} ({file_label})"
+    name = " + ".join([name, *(METHODS[partner].label for partner in partners)])
     given = ((parameter.label, parameters.get(key)) for key, parameter in PARAMETERS.items())
     return ", ".join([name, *(label.format(value) for label, value in given if value)])
+
+
+# The keys of parameters that have other names in the configuration.
+_KEYS = {"gamma": "gammas", "partner_gamma": "with_gamma"}
+
+
+WITH = "-with-"  # between the ids of what drafts and of its partner
 
 
 class Drafting(Strict):
@@ -155,14 +176,38 @@ class Drafting(Strict):
     """tokens that an n-gram method looks up; 3 by default"""
     p_min: Distinct[Share] = Field(default=[])
     """probability below which a model stops drafting; 0 by default"""
+    partner: Method | None = Field(default=None, alias="with")
+    """an n-gram method beside a model or head, `{method: mtp, with: ngram-mod}`: it drafts where it
+    finds something, the model or head elsewhere; `n_match` is then what it looks up"""
+    partner_gamma: Distinct[DraftLength] = Field(default=[], alias="with_gamma")
+    """draft lengths of `with`; 8 by default, whatever `n_match` is"""
+    waits: bool = False
+    """of `methods: all` in stages: settings wait until others were measured. Those with `p_min`
+    join at the best γ of their model or head, and one of those with a partner in the end"""
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The method, and its partner."""
+        return (self.method, self.partner) if self.partner else (self.method,)
+
+    @property
+    def _taken(self) -> set[str]:
+        """The parameters that its methods take, by the names that an arm has for them."""
+        looked_up = METHODS[self.partner].flags if self.partner else ()
+        of_partner = {"partner_gamma" if name == "gamma" else name for name in looked_up}
+        return {*METHODS[self.method].flags, *of_partner}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        facts = METHODS[self.method]
-        known = {"gammas" if name == "gamma" else name for name in facts.flags}
-        if ignored := [key for key in {"gammas", *PARAMETERS} - known if getattr(self, key)]:
-            taken = ", ".join(sorted(known)) or "none"
-            raise ValueError(f"{self.method} ignores {', '.join(ignored)}; it takes {taken}")
+        facts, taken = METHODS[self.method], self._taken
+        if self.partner and (is_ngram(self.method) or not is_ngram(self.partner)):
+            raise ValueError("`with` is an n-gram method beside a draft model or a head")
+        values = {"gamma": self.gammas} | {name: getattr(self, name) for name in PARAMETERS}
+        given = {name for name, listed in values.items() if listed}
+        keys, ignored = (sorted(_KEYS.get(n, n) for n in names) for names in (taken, given - taken))
+        if ignored:
+            what = f"{' with '.join(self.methods)} ignores {', '.join(ignored)}"
+            raise ValueError(f"{what}; it takes {', '.join(keys) or 'none'}")
         if facts.loads == "file" and not self.drafts:
             raise ValueError(f"{self.method} loads a file: name it in `drafts`")
         if facts.loads == "nothing" and self.drafts:
@@ -171,18 +216,20 @@ class Drafting(Strict):
 
     def drafter_id(self, draft: str | None) -> str:
         """Return the id of what drafts: a draft model's own, or the method's and its file's."""
-        if draft is None:
-            return str(self.method)
-        return draft if self.method == Method.DRAFT else f"{self.method}@{draft}"
+        name = str(self.method)
+        if draft is not None:
+            name = draft if self.method == Method.DRAFT else f"{self.method}@{draft}"
+        return f"{name}{WITH}{self.partner}" if self.partner else name
 
     def settings(self, gammas: list[int]) -> list[dict[str, Any]]:
         """Return the parameters of each arm, as fields of `config.block.Arm`.
 
         `gammas` are the suite's, which hold where the method names none.
         """
-        known = METHODS[self.method].flags
+        known = self._taken
         lengths = (self.gammas or gammas) if "gamma" in known else [8]  # of the engine
         choices: dict[str, list[Any]] = {"gamma": lengths}
+        known |= {"partner_gamma"} if self.partner else set()  # the default is the engine's too
         for name, parameter in PARAMETERS.items():
             choices[name] = getattr(self, name) or [parameter.default if name in known else None]
         return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]

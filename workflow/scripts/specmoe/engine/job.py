@@ -10,7 +10,7 @@ from pathlib import Path
 
 from specmoe.config.block import Arm, Block, Protocol, TimedPasses
 from specmoe.config.engines import FLAG, PROGRAM, Backend, engine_environment
-from specmoe.config.methods import BY_TYPE, METHODS, PARAMETERS, Method, is_ngram
+from specmoe.config.methods import BY_TYPE, METHODS, PARAMETERS, Method, engine_type, is_ngram
 from specmoe.engine.process import run_tool
 from specmoe.engine.server import Server
 from specmoe.errors import EngineError, SpecmoeError, error_message, lines_to
@@ -59,16 +59,16 @@ def speculation_flags(arm: Arm, file: Path | str | None, gpu_layers: int) -> lis
     """
     if not (method := arm.method):
         return []
-    facts = METHODS[method]
-    flags = ["--spec-type", facts.engine]
+    flags = ["--spec-type", engine_type(*arm.methods)]
     if file:
         of_file = "--lookup-cache-static" if method == Method.NGRAM_CACHE else "--model-draft"
         flags += [of_file, str(file)]
-    for parameter, flag in facts.flags.items():
-        given = getattr(arm, parameter)
-        flags += [flag, f"{PARAMETERS[parameter].default if given is None else given:g}"]
-        if parameter == "gamma":
-            flags += facts.fixed
+    for facts, gamma in zip(map(METHODS.__getitem__, arm.methods), arm.lengths, strict=True):
+        for parameter, flag in facts.flags.items():
+            given = gamma if parameter == "gamma" else getattr(arm, parameter)
+            flags += [flag, f"{PARAMETERS[parameter].default if given is None else given:g}"]
+            if parameter == "gamma":
+                flags += facts.fixed
     if gpu_layers and not is_ngram(method):
         flags += ["--gpu-layers-draft", str(gpu_layers)]
     if arm.forced_acceptance is not None:
@@ -88,7 +88,8 @@ def check_words(server: Path, blocks: Iterable[Block]) -> None:
         flags = server_command(server, server, context=1, threads=1, gpu_layers=layers)
         words |= {*flags, *block.engine_args}
         for arm in block.arms:
-            words |= {*speculation_flags(arm, server if arm.draft_model else None, layers)}
+            flags = speculation_flags(arm, server if arm.draft_model else None, layers)
+            words |= {word for joined in flags for word in joined.split(",")}
     asked = {word.replace("_", "-") for word in words if FLAG.fullmatch(word) or word in BY_TYPE}
     if told and (lacking := sorted(asked - told)):
         age = "older" if "--draft-max" in told else "newer, or of another program,"

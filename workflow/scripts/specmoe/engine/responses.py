@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import sub
 from typing import Any, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -53,9 +54,13 @@ _TASK = re.compile(r"\bid +(\d+) \| task \d+ \| processing task")
 _VERIFICATION = re.compile(
     r"\bid +(\d+) \| task \d+ \| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?"
 )
-# common/speculative.cpp, written after every request: "dur(b,g,a)" has the ms of beginning
-# requests, generating drafts and accepting, since the server started.
-_STATISTICS = re.compile(r"statistics +[\w-]+: .*dur\(b,g,a\) = [\d.]+, ([\d.]+), ")
+# common/speculative.cpp, written after every request for each type that drafts: tokens drafted and
+# accepted since the server started, and "dur(b,g,a)", the ms of beginning requests, generating
+# drafts and accepting.
+_STATISTICS = re.compile(
+    r"statistics +([\w-]+): (?:.*#gen tokens = +(\d+), #acc tokens = +(\d+))?"
+    r".*dur\(b,g,a\) = [\d.]+, ([\d.]+), "
+)
 
 # A line of an error, after its time, or of a command line that is refused.
 _FIRST_ERROR = re.compile(r"^(?:\d[\d.]* E +|(?=error))(.+)$", re.MULTILINE)
@@ -70,21 +75,29 @@ class Verification(NamedTuple):
 
 
 LoggedRequest = dict[str, Any]
-"""What a server logs of one request, as a record has it: its `verifications`, and `draft_ms`, the
-time of drafting, of no meaning where requests are served at once."""
+"""What a server logs of one request, as a record has it: its `verifications`; and, of no meaning
+where requests are served at once, `draft_ms`, the time of drafting, and by `drafted_by` of each
+`--spec-type` the tokens that it drafted, and of those the accepted ones as the engine counts them:
+with the token that a replay verifies beside the drafted ones."""
 
 
 def read_requests(log: str) -> dict[int, list[LoggedRequest]]:
     """Return what a server logged of each request, by the slot that served it and in its order."""
     slots: dict[int, list[LoggedRequest]] = {}
-    before = 0.0
+    before: dict[str, list[float]] = {}  # by type: tokens drafted and accepted, and ms
     for line in log.splitlines():
         if match := _TASK.search(line):
-            slots.setdefault(int(match[1]), []).append({"verifications": [], "draft_ms": None})
+            begun: LoggedRequest = {"verifications": [], "draft_ms": None, "drafted_by": {}}
+            slots.setdefault(int(match[1]), []).append(begun)
         elif match := _STATISTICS.search(line):
+            kind, *counts = match.groups()
+            now = [float(count or 0) for count in counts]
+            *tokens, ms = map(sub, now, before.get(kind, [0.0] * len(now)))
+            before[kind] = now
             if 0 in slots:
-                slots[0][-1]["draft_ms"] = float(match[1]) - before
-            before = float(match[1])
+                request = slots[0][-1]
+                request["draft_ms"] = (request["draft_ms"] or 0.0) + ms
+                request["drafted_by"][kind] = [*map(int, tokens)]
         elif match := _VERIFICATION.search(line):
             slot, accepted, drafted, restored = match.groups()
             verification = Verification(int(accepted), int(drafted), bool(restored))
@@ -120,6 +133,12 @@ def round_counts(verifications: Sequence[Verification], longest: int) -> dict[st
         "replays": sum(restored),
         "replays_rejected": sum(first and second for first, second in pairwise(restored)),
     }
+
+
+def given_in_replays(verifications: Sequence[Verification]) -> int:
+    """Return how many tokens of the target's own were verified, and accepted, in replays."""
+    accepted = sum(one.accepted for one in verifications if not one.restored)
+    return accepted - sum(of_round for of_round, _ in _rounds(verifications))
 
 
 def _rounds(verifications: Iterable[Verification]) -> Iterator[tuple[int, int]]:

@@ -57,7 +57,7 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
                 f" than the {source.length} of prompt {source.prompt}; give a longer passage"
             )
         ids = ids[: source.length]
-    gamma = max(arm.gamma for arm in block.arms)
+    gamma = max(arm.longest for arm in block.arms)
     if len(ids) + block.n_predict + gamma > block.context:
         raise MeasurementError(
             f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
@@ -168,7 +168,7 @@ class LiveArm:
             if run["process"] == process:
                 run.update(of_slots[run.get("slot", 0)][run["request"]])
                 if self.block.concurrency is not None:
-                    del run["draft_ms"]
+                    del run["draft_ms"], run["drafted_by"]
 
     def prepare(self) -> Watch:
         """Return what is observed of a run, with the server ready, or new for a stateful method."""

@@ -57,7 +57,7 @@ def _check_texts(blocks: Iterable[Block], root: Path, errors: list[Exception]) -
             size = _bytes_of(source, block, root)
             if not size:
                 raise ConfigError(f"{root / source.file} has no text, and it is a prompt")
-            further = block.n_predict + max(arm.gamma for arm in block.arms)
+            further = block.n_predict + max(arm.longest for arm in block.arms)
             needed = size // MOST_BYTES_PER_TOKEN + further
             if source.length is None and needed > block.context:
                 raise ConfigError(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import NO_DRAFT, Arm, Block, PromptSource, Protocol
-from specmoe.config.methods import engine_type
+from specmoe.config.methods import METHODS, engine_type
 from specmoe.engine.responses import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -22,6 +22,7 @@ from specmoe.engine.responses import (
     DRAFTED,
     ROUNDS,
     Verification,
+    given_in_replays,
     round_counts,
     stopped_by,
     tokens_per_second,
@@ -85,7 +86,7 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
         "engine_options": shlex.join(block.engine_args),
         "concurrency": block.slots,
         "stop": block.stop if paired else None,
-        "method": engine_type(arm.method),
+        "method": engine_type(*arm.methods),
         "draft": arm.setting,
         "level": block.level_of(arm, source),
         "iteration": 0,
@@ -138,9 +139,9 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
     if not arm.speculates:
         return read
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
-    counts = round_counts(trace, arm.gamma)
+    counts = round_counts(trace, arm.longest)
     lengths = counts["accepted_lengths"]
-    at = [ACCEPTED_AT.format(position=position) for position in range(arm.gamma)]
+    at = [ACCEPTED_AT.format(position=position) for position in range(arm.longest)]
     if of_load:
         # The server's counters are of all requests that it served at once. What was drafted and
         # accepted is in the answer, if anything was, and the rounds are in the log.
@@ -153,6 +154,13 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
         "accepted": round(metrics[ACCEPTED]),
         "accepted_per_position": [round(metrics[name]) for name in at],
     }
+    if arm.partner and (by_type := run.get("drafted_by")):
+        drafted, accepted = by_type[engine_type(arm.partner)]
+        # What a head drafts is never restored, so what replays added is the partner's.
+        replayed = given_in_replays(trace)
+        known = not replayed or METHODS[arm.methods[0]].rolls_back
+        read["partner_drafted"] = drafted
+        read["partner_accepted"] = accepted - replayed if known else None
     return read | counts
 
 

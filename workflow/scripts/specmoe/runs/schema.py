@@ -30,7 +30,7 @@ _ABSURD = 1e9
 DISTURBED = "the machine was disturbed"
 _SHARES = {"steal_share": STEAL_SHARE, "wait_share": WAIT_SHARE, "others_share": OTHERS_SHARE}
 # Columns that shipped campaigns of earlier versions lack, where they are null.
-ADDED: tuple[str, ...] = ("turn", "cached_tokens")
+ADDED = ("partner", "partner_gamma", "partner_drafted", "partner_accepted", "turn", "cached_tokens")
 USUAL = 0.75  # what this share of a machine's runs do not exceed is usual there
 
 
@@ -61,12 +61,18 @@ class Row(pa.DataFrameModel):
     block: str = _column("One repeat of one comparison.")
     run: str = _column("Its id: block, arm, prompt and iteration.")
     target: str = _column("The model that verifies.")
-    method: str = _column("The engine's name of the drafting method.")
+    method: str = _column("The engine's name of the drafting method; of a pair both.")
     draft: str = _column("The draft model or method, with its parameters.")
     draft_model: str | None = _column("The draft model, head or cache that is loaded.")
     gamma: int = _column("The most tokens that it drafts in a round.", ge=0, le=LONGEST_DRAFT)
     p_min: float | None = _column("Least probability of a drafted token.", ge=0, lt=1)
     n_match: int | None = _positive("Length of the n-grams that are looked up.")
+    partner: str | None = _column(
+        "The n-gram method beside a model or head: it drafts where it finds something."
+    )
+    partner_gamma: int | None = _column(
+        "The most tokens that it drafts in a round.", gt=0, le=LONGEST_DRAFT
+    )
     level: str | None = _column("The level of what its suite varies; null where that is nothing.")
     prompt: str = _column("The prompt's id.")
     n_prompt: int = _positive(
@@ -101,6 +107,10 @@ class Row(pa.DataFrameModel):
     rounds: int | None = _count("Rounds of speculation.")
     drafted: int | None = _count("Tokens drafted in them.")
     accepted: int | None = _count("Of those, the tokens accepted.")
+    partner_drafted: int | None = _count("Of the tokens drafted, those of the partner.")
+    partner_accepted: int | None = _count(
+        "Of those, the tokens accepted; null where a draft model's rounds may be replayed too."
+    )
     accepted_per_position: tuple[int, ...] | None = _column("Rounds that accepted each position.")
     drafted_per_position: tuple[int, ...] | None = _column(
         "Rounds that drafted a token at each position and accepted all before it."
@@ -214,8 +224,9 @@ def _checked(table: pyarrow.Table) -> pyarrow.Table:
     frame = validated(_SCHEMA, table.to_pandas(types_mapper=pd.ArrowDtype))
     frame = frame[frame["protocol"] == Protocol.PAIRED]  # llama-server gives all that follows
     gamma, whole = frame["gamma"], frame["baseline"].isin(frame["run"])
+    longest = gamma.mask(frame["partner_gamma"].fillna(0) > gamma, frame["partner_gamma"])
     for name in ("accepted_per_position", "drafted_per_position"):
-        whole &= frame[name].list.len().fillna(-1) == gamma
+        whole &= frame[name].list.len().fillna(-1) == longest
     if lacking := [*frame.loc[frame["tokens"].isna() | ((gamma > 0) & ~whole), "run"]]:
         raise ValueError(f"{lacking[0]} lacks tokens, baseline or accepted_per_position up to γ")
     return table
