@@ -14,8 +14,9 @@ from specmoe.errors import MeasurementError
 from specmoe.hardware.machine import help_of
 from specmoe.measure.divergence import find_divergences, judge_all
 from specmoe.models.gguf import check_type
+from specmoe.models.memory import read_sizes, ways_to_fit
 
-from ..blocks import ALONE, changed, compared, rows
+from ..blocks import ALONE, DRAFTED, changed, compared, rows
 
 
 def with_args(block: Block, *words: str) -> Block:
@@ -68,6 +69,31 @@ def test_both_arms_have_the_words_and_the_row_says_so(do):
     assert all("--no-repack" in arm["command"] for arm in record["arms"])
     assert {row["engine_options"] for row in rows(record)} == {" ".join(words)}
     assert {(row["target"], row["level"]) for row in rows(record)} == {("target", block.level)}
+
+
+def test_an_arm_has_words_of_its_own_and_takes_what_the_sizes_of_its_files_say(do, job, family):
+    fitted = {"fitted": ("--load-mode", "none")}
+    own = replace(DRAFTED, engine_args=("--cache-type-k", "q8_0"), **fitted)
+    block = compared(arms=(replace(ALONE, **fitted), own), context=4096)
+    record = do(block)
+    target, draft = (read_sizes(family[name], gpu=False) for name in ("target", "draft"))
+    told = {(row["draft"], row["engine_options"], row["common_prefix"]) for row in rows(record)}
+    assert told == {
+        ("none", "--load-mode none", None),
+        ("draft+--cache-type-k+q8_0", "--cache-type-k q8_0 --load-mode none", None),
+    }
+    for arm in block.arms:
+        [(_, need), *_] = ways_to_fit(block, arm, target, draft if arm.speculates else None)
+        [peak] = {row["peak_rss_bytes"] for row in rows(record) if row["draft"] == arm.setting}
+        assert need / 3 < peak < need
+    kinds = {"CPU model": target.others.weights + sum(one.weights for one in target.layers)}
+    kinds |= {"CPU KV": 4096 * sum(one.cache for one in target.layers)}
+    kinds |= {"CPU RS": sum(one.state for one in target.layers)}
+    said = job.log_of(block.baseline).read_text()
+    for kind, size in kinds.items():
+        assert float(re.findall(rf"{kind} buffer size = +([\d.]+)", said)[0]) == pytest.approx(
+            size / 2**20, abs=0.02
+        )
 
 
 @pytest.mark.parametrize(

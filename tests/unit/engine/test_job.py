@@ -32,6 +32,13 @@ def test_each_arm_of_a_block_has_a_log_and_a_command_line_of_its_own():
     assert forced == [*eight, "--spec-synth-len", "5"]
 
 
+def test_an_arm_has_its_own_words_in_place_of_the_campaigns_layers():
+    job, words = job_of(Path("l")), ("--gpu-layers", "7", "-ngld", "5")
+    own = " ".join(job.command(compared(gpu_layers=99), drafted(engine_args=words)))
+    assert " --flash-attn on --gpu-layers 7 -ngld 5 --spec-type" in own
+    assert "99" not in own
+
+
 def test_a_jobs_log_has_its_runs_and_its_fault(tmp_path):
     log = tmp_path / "block.log"
     with pytest.raises(MeasurementError), log_of_job(log):

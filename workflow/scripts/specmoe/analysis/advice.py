@@ -72,6 +72,9 @@ _HARMLESS = {
     *("expected_experts", "expected_time", "measured_bandwidth"),
 }
 
+# What starts a setting, beside its parameters.
+_OF_ARM = ["method", "draft_model", "engine_options", "baseline_options"]
+
 # Where a larger share of settings was lost, or not tried, what is left says nothing of most.
 MOST_MISSING = 0.5
 
@@ -125,6 +128,10 @@ def advice_from(
         of_target = settings[settings["target"] == target]
         answer = _answer(target, of_target, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target), "rejected_drafts": whys.get(target)}
+        answer["baseline_command"] = None
+        if "baseline_options" in answer:
+            alone = {"engine_options": answer["baseline_options"]}
+            answer["baseline_command"] = launch_line(config, target, alone, gpu=gpu)
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     table = TABLES["advice"]
     advice = pd.DataFrame(answers, columns=[*table.columns])
@@ -180,7 +187,7 @@ def _apply_exclusions(
             lacking = prompts - {*its["prompt"]} if key in left else ()
             without = Status.EXCLUDED if len(counted) else Status.LOST
             rows.append(
-                pairs.iloc[0][[*SETTING, "method", "draft_model", *ARM_COLUMNS]].to_dict()
+                pairs.iloc[0][[*SETTING, *_OF_ARM, *ARM_COLUMNS]].to_dict()
                 | of_all.get(key, {})
                 | of_left.get(key, {})
                 | {
@@ -326,7 +333,9 @@ def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | N
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):  # loops are no advice for other text
         return None
     on = answer["answer"] in (Answer.ON, Answer.HERE)
-    return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
+    return (
+        launch_line(config, answer["target"], answer, gpu=gpu) if on else answer["baseline_command"]
+    )
 
 
 def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:

@@ -83,14 +83,17 @@ def select_arms(
 def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     assert arm.method
     file = config.label(arm.draft_model) if arm.draft_model else None
+    label = draft_label(arm.method, file, vars(arm) | {"arm_options": arm.options})
+    predicted = arm.method == Method.DRAFT and not arm.p_min and block.is_timed(arm)
     return {
-        "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
+        "label": f"{label}, γ = {arm.gamma}",
         **{name: getattr(block, name) for name in ("comparison", "suite", "target", "level")},
         "draft": arm.setting,
         "gamma": arm.gamma,
         "prompts": len(block.prompts),
-        # Nothing is predicted of other methods than draft models, nor of those that stop early.
-        "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
+        # Nothing is predicted of other methods than draft models, nor of those that stop early or
+        # have options of their own.
+        "scored_by": arm.draft_model if predicted else None,
         "verdict": Fate.CONTENDER,
         "paired": block.target in config.paired_targets,
     }

@@ -271,6 +271,13 @@ class Evidence:
         """Return a run's baseline, None without one."""
         return self.runs.get(run.baseline or "")
 
+    def other_options(self, run: Run) -> str:
+        """Return why a run is not held against its baseline: by other options the engine rounds."""
+        theirs = baseline.engine_options if (baseline := self.baseline(run)) else run.engine_options
+        return f"its baseline has other options: {theirs or 'none'}" * (
+            theirs != run.engine_options
+        )
+
 
 class CheckVerdict(StrEnum):
     """The outcome of a check of a run."""

@@ -41,6 +41,8 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
         return Finding(_FORCED)
     if baseline is None or run.tokens is None or baseline.tokens is None:
         return Finding("tokens of the run or of its baseline are not known")
+    if others := given.other_options(run):
+        return Finding(others)
     if run.prompt_sha256 != baseline.prompt_sha256:
         return Finding(f"{baseline.run} had another prompt, by its digest", judged=False)
     if run.tokens == baseline.tokens:

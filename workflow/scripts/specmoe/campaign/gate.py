@@ -6,6 +6,7 @@ is made or measured `plan.inventory` looks at the files that the configuration n
 
 import fcntl
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,8 +18,10 @@ from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.places import Places
 from specmoe.config import models
 from specmoe.config.load import PLAIN, Errors, load, stop_at
+from specmoe.config.matrix import setting_of
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, ModelError
+from specmoe.files import gigabytes
 
 
 def check_folder(root: Path) -> None:
@@ -77,9 +80,44 @@ def load_campaign(
         folder = packed[-1] if packed else root / "resources/campaigns" / config.campaign.name
         chosen = config.campaign.model_copy(update={"folder": str(folder)})
         config = config.model_copy(update={"campaign": chosen})
-    places = Places(config, root, results)
-    stop_at(_check_folders(places))
-    return LoadedCampaign(places)
+    campaign = LoadedCampaign(Places(config, root, results))
+    stop_at(_check_folders(campaign.places))
+    if not (budget := config.measurement.memory) or config.campaign.source != "measured":
+        return campaign
+    fitted = _fit_arms(campaign, budget)
+    stop_at(
+        (
+            "measurement.memory",
+            f"{arm} needs {gigabytes(need)} with {shlex.join(words)}, and {gigabytes(budget)} are"
+            f" given: give more, or campaign.exclude: [{arm.removesuffix('/baseline')}]",
+        )
+        for arm, (words, need) in fitted.items()
+        if need > budget
+    )
+    config = config.model_copy(update={"fitted": fitted})
+    return LoadedCampaign(Places(config, root, results))
+
+
+def _fit_arms(campaign: LoadedCampaign, budget: int) -> dict[str, tuple[list[str], int]]:
+    """Return the words by which each arm fits so many bytes, or needs the least, and what it needs.
+
+    Raises ConfigError without the files, and ModelError for a broken one.
+    """
+    from specmoe.models.memory import read_sizes, ways_to_fit  # which needs numpy
+
+    places, gpu = campaign.places, campaign.gpu
+    files = {name: places.model_place(name) for name in campaign.config.measured_networks}
+    absent = [str(file) for file in files.values() if not file.is_file()]
+    remedy = "make them first, by `snakemake models` without it"
+    stop_at(("measurement.memory", f"it needs {file}: {remedy}") for file in absent)
+    sizes = {name: read_sizes(file, gpu=gpu) for name, file in files.items()}
+    fitted = {}
+    arms = ((block, arm) for block in campaign.blocks.values() for arm in block.arms)
+    for name, (block, arm) in {setting_of(*pair): pair for pair in arms}.items():
+        ways = ways_to_fit(block, arm, sizes[block.target], sizes.get(arm.draft_model or ""))
+        words, need = next((way for way in ways if way[1] <= budget), ways[-1])
+        fitted[name] = [*words], need
+    return fitted
 
 
 def _check_folders(places: Places) -> Errors:
@@ -116,9 +154,7 @@ def methods_of(places: Places, model: str) -> frozenset[Method]:
             return methods_of(places, entry.source)
         case models.TruncateModel() | models.UpcycleModel():
             return PLAIN
-        case models.PathModel():
-            return _read_methods(Path(entry.path))
-    return _read_methods(places.model_file(model))
+    return _read_methods(places.model_place(model))
 
 
 @cache

@@ -1,6 +1,8 @@
 """A block: a comparison on one prompt or several in one repeat, as data that its job receives."""
 
 import hashlib
+import re
+import shlex
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import pairwise, product
@@ -104,6 +106,10 @@ class Arm:
     draft_model: str | None = None
     # Of a factor that changes arms. The order of arms is drawn by their representations.
     level: str | None = field(default=None, repr=False)
+    # Words of its command line behind those of its block; None without any. Those by which it fits
+    # `measurement.memory` are in no id: they follow from sizes.
+    engine_args: tuple[str, ...] | None = field(default=None, repr=False)
+    fitted: tuple[str, ...] | None = field(default=None, repr=False)
 
     @property
     def speculates(self) -> bool:
@@ -114,6 +120,16 @@ class Arm:
     def remembers(self) -> bool:
         """Whether it keeps something of one request for the next: each run is a new process."""
         return self.method is not None and METHODS[self.method].remembers
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that its command line has behind those of its block."""
+        return (*(self.engine_args or ()), *(self.fitted or ()))
+
+    @property
+    def options(self) -> str | None:
+        """The words that a person gave to it alone, as rows and labels have them."""
+        return shlex.join(self.engine_args) if self.engine_args else None
 
     @property
     def name(self) -> str:
@@ -133,9 +149,18 @@ class Arm:
 
     @property
     def variant(self) -> str:
-        """The parameters besides γ that differ from what they are where nobody sets them."""
+        """The parameters besides γ, and options, that differ from what they are by themselves."""
         given = ((parameter.letter, getattr(self, key)) for key, parameter in PARAMETERS.items())
-        return "".join(f"-{letter}{value:g}" for letter, value in given if value)
+        parts = [f"-{letter}{value:g}" for letter, value in given if value]
+        return "".join([*parts, f"+{level_id(self.options)}" if self.options else ""])
+
+
+def level_id(text: str) -> str:
+    """Return a text, as that of a level, as a part of ids and of files' names (255 bytes at most).
+
+    Two levels or settings of a suite that get one id are refused, see `load`.
+    """
+    return re.sub(r"[^A-Za-z0-9._=-]", "+", text)[:80]
 
 
 ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "forced_acceptance"]
@@ -186,6 +211,18 @@ class Block:
     def speculates(self) -> bool:
         """Whether an arm drafts."""
         return any(arm.speculates for arm in self.arms)
+
+    @property
+    def baseline(self) -> Arm:
+        """Its arm without speculation; of a block that measures none, what one would be."""
+        return next((arm for arm in self.arms if not arm.speculates), Arm())
+
+    def is_timed(self, arm: Arm) -> bool:
+        """Whether passes that are timed by themselves are an arm's: with its options.
+
+        Those have none of an arm's own, nor of a baseline's, with which arms are compared.
+        """
+        return not arm.words and not self.baseline.words
 
     @property
     def draft_models(self) -> tuple[str, ...]:

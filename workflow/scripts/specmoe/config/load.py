@@ -326,6 +326,10 @@ def _check_suite(config: Config, name: str) -> Errors:
 
 def _check_methods(config: Config, name: str, suite: Suite) -> Errors:
     apart = "give it a suite of its own"
+    own = suite.baseline_args or any(way.engine_args for way in suite.ways)
+    if config.measurement.memory is not None and (own or "engine_args" in suite.vary):
+        why = "measurement.memory gives each arm its words; leave it out, or words of your own"
+        yield "engine_args", why
     for number, way in enumerate(suite.methods):
         assert isinstance(way, Drafting)  # spelled out by now
         here = f"methods.{number}"
@@ -353,13 +357,18 @@ def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:
             error = "measures by protocol study alone; for paired give it its own campaign"
             yield "engine", f"{engine!r} {error}"
         return
-    options = {*suite.vary} - {"prompt_tokens", "temperature"} or config.measurement.engine_args
+    varied = {*suite.vary} - {"prompt_tokens", "temperature"}
+    asked = config.measurement.engine_args or config.measurement.memory
     texts = any(isinstance(prompt, str) for prompt in suite.prompts)
     baselines = texts and NO_DRAFT in suite.drafts
     ends = suite.workloads or config.measurement.stop == Stop.EOS
     for key, given, error in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
-        ("vary", options, "takes no engine_args, and varies prompt_tokens or temperature"),
+        (
+            "vary",
+            varied or asked or suite.baseline_args,
+            "takes no engine_args, and varies prompt_tokens or temperature",
+        ),
         ("prompts", baselines, "has no baselines on texts; give lengths"),
         ("", ends, "knows neither workloads nor `stop: eos`"),
     ]:

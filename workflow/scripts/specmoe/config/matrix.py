@@ -15,10 +15,11 @@ from specmoe.config.block import (
     PromptSource,
     Protocol,
     TimedPasses,
+    level_id,
     shuffle_key,
 )
 from specmoe.config.engines import PathEngine
-from specmoe.config.factors import at_levels, level_id
+from specmoe.config.factors import at_levels
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload, sending_of
@@ -51,7 +52,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
 def texts_alone(block: Block) -> Block:
     """Return the block in which a block's target writes alone what draft models then score."""
     place, _, repeat = block.block.rpartition("/")
-    return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(Arm(),))
+    return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(block.baseline,))
 
 
 def excluded_blocks(config: Config) -> list[Block]:
@@ -152,13 +153,16 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
     """Return the blocks whose passes our program can do by itself, with the campaign's options.
 
-    It needs the engine's libraries, which one built elsewhere may lack.
+    They have the arms of those passes alone. It needs the engine's libraries, which one built
+    elsewhere may lack.
     """
     measurement, engine = config.measurement, config.engines[config.campaign.engine]
     if not measurement.pass_samples or isinstance(engine, PathEngine):
         return []
     usual = Protocol.PAIRED, (*measurement.engine_args,)
-    return [block for block in blocks if (block.protocol, block.engine_args) == usual]
+    known = (block for block in blocks if (block.protocol, block.engine_args) == usual)
+    alike = (replace(block, arms=tuple(filter(block.is_timed, block.arms))) for block in known)
+    return [block for block in alike if block.arms]
 
 
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
@@ -241,7 +245,12 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
             level = "" if varied.level is None else f"/{level_id(varied.level)}"
             sent = (replace(source, file=source.file or passage) for source in varied.prompts)
             comparison = f"{name}/{target}{level}"
-            yield replace(varied, block=comparison, comparison=comparison, prompts=tuple(sent))
+            named = replace(varied, block=comparison, comparison=comparison, prompts=tuple(sent))
+            words = {
+                arm: config.fitted.get(setting_of(named, arm), ([], 0))[0] for arm in named.arms
+            }
+            fitted = (replace(arm, fitted=tuple(words[arm]) or None) for arm in named.arms)
+            yield replace(named, arms=tuple(fitted))
 
 
 def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
@@ -250,7 +259,7 @@ def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
     The study's commands compare with baselines of other prompts unless a suite names its own.
     """
     if not suite.ways or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
-        yield Arm()
+        yield Arm(engine_args=tuple(suite.baseline_args) or None)
     for way in suite.ways:
         if target not in (way.targets or suite.targets):
             continue
@@ -258,7 +267,8 @@ def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
         files = [target if draft == SELF else draft for draft in named]
         for file, setting in product(files, way.settings(suite.gammas)):
             draft = way.drafter_id(file)
-            yield Arm(method=way.method, draft=draft, draft_model=file, **setting)
+            own = tuple(way.engine_args) or None
+            yield Arm(method=way.method, draft=draft, draft_model=file, engine_args=own, **setting)
 
 
 def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from specmoe.config.base import Distinct, DraftLength, Name, Share, Strict
+from specmoe.config.engines import ArmArgs
 
 
 class Method(StrEnum):
@@ -128,7 +129,7 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
     """Return the label of what drafts.
 
     `file_label` is that of the file it loads, None if it loads none or needs no naming.
-    `parameters` are columns of a row; a missing one is null.
+    `parameters` are columns of a row, `arm_options` too; a missing one is null.
     """
     name = METHODS[method].label
     if file_label is not None and method == Method.DRAFT:
@@ -136,7 +137,8 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
     elif file_label not in (None, name):
         name = f"{name} ({file_label})"
     given = ((parameter.label, parameters.get(key)) for key, parameter in PARAMETERS.items())
-    return ", ".join([name, *(label.format(value) for label, value in given if value)])
+    told = (label.format(value) for label, value in given if value)
+    return ", ".join(filter(None, [name, *told, parameters.get("arm_options")]))
 
 
 class Drafting(Strict):
@@ -155,6 +157,10 @@ class Drafting(Strict):
     """tokens that an n-gram method looks up; 3 by default"""
     p_min: Distinct[Share] = Field(default=[])
     """probability below which a model stops drafting; 0 by default"""
+    engine_args: ArmArgs = Field(default=[])
+    """further words of these settings' command lines alone, such as `[--n-cpu-moe, 8]`, behind all
+    others; `--gpu-layers` and `--gpu-layers-draft` may be among them. Their texts are not compared
+    with a baseline's that has other words, as these may round otherwise"""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

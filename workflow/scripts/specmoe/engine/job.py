@@ -41,8 +41,9 @@ def server_command(
 
 
 def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
-    """Return the flags of every arm: those that put a target on the GPU, and `engine_args`."""
-    flags = ["--gpu-layers", str(gpu_layers)] if gpu_layers else []
+    """Return the flags of an arm but for speculation: layers on the GPU, and `engine_args`."""
+    given = {"--gpu-layers", "--n-gpu-layers", "-ngl"} & {*args}
+    flags = ["--gpu-layers", str(gpu_layers)] if gpu_layers and not given else []
     if gpu_layers and not {"--flash-attn", "-fa"} & {*args}:
         flags += ["--flash-attn", "on"]
     return [*flags, *args]
@@ -65,7 +66,8 @@ def speculation_flags(arm: Arm, file: Path | str | None, gpu_layers: int) -> lis
         flags += [flag, f"{PARAMETERS[parameter].default if given is None else given:g}"]
         if parameter == "gamma":
             flags += facts.fixed
-    if gpu_layers and not is_ngram(method):
+    given = {"--gpu-layers-draft", "--n-gpu-layers-draft", "--spec-draft-ngl", "-ngld"}
+    if gpu_layers and not is_ngram(method) and given.isdisjoint(arm.words):
         flags += ["--gpu-layers-draft", str(gpu_layers)]
     if arm.forced_acceptance is not None:
         # This length includes the target's own token.
@@ -84,7 +86,8 @@ def check_words(server: Path, blocks: Iterable[Block]) -> None:
         flags = server_command(server, server, context=1, threads=1, gpu_layers=layers)
         words |= {*flags, *block.engine_args}
         for arm in block.arms:
-            words |= {*speculation_flags(arm, server if arm.draft_model else None, layers)}
+            file = server if arm.draft_model else None
+            words |= {*arm.words, *speculation_flags(arm, file, layers)}
     asked = {word.replace("_", "-") for word in words if FLAG.fullmatch(word) or word in BY_TYPE}
     if told and (lacking := sorted(asked - told)):
         age = "older" if "--draft-max" in told else "newer, or of another program,"
@@ -113,12 +116,14 @@ class Job:
         return self.server_log.with_name(f"{self.server_log.stem}.{name}.log")
 
     def command(self, block: Block, arm: Arm) -> list[str]:
-        """Return llama-server's command line for an arm; only its end is not the baseline's."""
+        """Return llama-server's command line for an arm: what the arm alone has is at its end."""
         file = engine_path(self.drafts[arm.draft_model]) if arm.draft_model else None
-        command = self._baseline(block, block.slots)
+        command = self._baseline(block, block.slots, arm.words)
         return [*command, *speculation_flags(arm, file, block.gpu_layers)]
 
-    def _baseline(self, of: Block | TimedPasses, slots: int = 1) -> list[str]:
+    def _baseline(
+        self, of: Block | TimedPasses, slots: int = 1, words: Sequence[str] = ()
+    ) -> list[str]:
         return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
@@ -126,7 +131,7 @@ class Job:
             threads=of.threads or physical_cores(),
             gpu_layers=of.gpu_layers,
             slots=slots,
-            args=of.engine_args,
+            args=(*of.engine_args, *words),
         )
 
     def server(self, block: Block, arm: Arm, log: Path, *more: str) -> Server:
