@@ -21,7 +21,6 @@ from specmoe.config.load import PLAIN, Errors, load, stop_at
 from specmoe.config.matrix import setting_of
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, ModelError
-from specmoe.files import gigabytes
 
 
 def check_folder(root: Path) -> None:
@@ -88,8 +87,8 @@ def load_campaign(
     stop_at(
         (
             "measurement.memory",
-            f"{arm} needs {gigabytes(need)} with {shlex.join(words)}, and {gigabytes(budget)} are"
-            f" given: give more, or campaign.exclude: [{arm.removesuffix('/baseline')}]",
+            f"{arm} needs {need / 1e9:.2f} GB with {shlex.join(words)}, and {budget / 1e9:.2f} GB"
+            f" are given: give more, or campaign.exclude: [{arm.removesuffix('/baseline')}]",
         )
         for arm, (words, need) in fitted.items()
         if need > budget
