@@ -30,11 +30,8 @@ def test_each_arm_of_a_block_has_a_log_and_a_command_line_of_its_own():
     cache = job.command(compared(), drafted(8, method=Method.NGRAM_CACHE))
     assert cache[cache.index("--lookup-cache-static") + 1] == "d"
     assert forced == [*eight, "--spec-synth-len", "5"]
-
-
-def test_an_arm_has_its_own_words_in_place_of_the_campaigns_layers():
-    job, words = job_of(Path("l")), ("--gpu-layers", "7", "-ngld", "5")
-    own = " ".join(job.command(compared(gpu_layers=99), drafted(engine_args=words)))
+    words = {"engine_args": ("--gpu-layers", "7", "-ngld", "5")}  # in place of the campaign's
+    own = " ".join(job.command(compared(gpu_layers=99), drafted(**words)))
     assert " --flash-attn on --gpu-layers 7 -ngld 5 --spec-type" in own
     assert "99" not in own
 

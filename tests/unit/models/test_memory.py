@@ -8,7 +8,7 @@ from specmoe.models.memory import Layer, Sizes, read_sizes, ways_to_fit
 from ...blocks import ALONE, compared, drafted
 from ...recipes import TINY, varied, write_models
 
-GPU, GPU_TWO, CPU, CPU_TWO = 2**30, 2**30 + 2**28, 2**27, 2**27 + 2**26
+GPU, GPU_TWO, CPU, CPU_TWO = 2**30, 2**30 + 2**28, 2**28, 2**28 + 2**27
 READ = "--load-mode none"
 EIGHT = f"{READ} --cache-type-k q8_0 --cache-type-v q8_0"
 # At 100 tokens a layer takes 1000 + 100 * 2 + 5 bytes, so each model 3 * 1205 + 400 = 4015.

@@ -333,9 +333,8 @@ def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | N
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):  # loops are no advice for other text
         return None
     on = answer["answer"] in (Answer.ON, Answer.HERE)
-    return (
-        launch_line(config, answer["target"], answer, gpu=gpu) if on else answer["baseline_command"]
-    )
+    alone = answer["baseline_command"]
+    return launch_line(config, answer["target"], answer, gpu=gpu) if on else alone
 
 
 def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:

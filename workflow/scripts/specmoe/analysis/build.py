@@ -144,7 +144,7 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
         method, file = BY_TYPE[row["method"]], row["draft_model"]
         named = isinstance(file, str) and (method == Method.DRAFT or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
-        told = [*PARAMETERS, "arm_options"]
+        told = ["draft", *PARAMETERS]
         known = {key: row[key] for key in told if pd.notna(row.get(key))}
         label, drafter = (draft_label(method, file_label, given) for given in (known, {}))
         rows.append((row["draft"], label, drafter, row["method"], file))

@@ -83,7 +83,7 @@ def select_arms(
 def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     assert arm.method
     file = config.label(arm.draft_model) if arm.draft_model else None
-    label = draft_label(arm.method, file, vars(arm) | {"arm_options": arm.options})
+    label = draft_label(arm.method, file, vars(arm) | {"draft": arm.setting})
     predicted = arm.method == Method.DRAFT and not arm.p_min and block.is_timed(arm)
     return {
         "label": f"{label}, γ = {arm.gamma}",

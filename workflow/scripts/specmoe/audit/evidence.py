@@ -268,15 +268,9 @@ class Evidence:
         return build is not None and int(build[1]) < COUNTS_SINCE
 
     def baseline(self, run: Run) -> Run | None:
-        """Return a run's baseline, None without one."""
-        return self.runs.get(run.baseline or "")
-
-    def other_options(self, run: Run) -> str:
-        """Return why a run is not held against its baseline: by other options the engine rounds."""
-        theirs = baseline.engine_options if (baseline := self.baseline(run)) else run.engine_options
-        return f"its baseline has other options: {theirs or 'none'}" * (
-            theirs != run.engine_options
-        )
+        """Return a run's baseline, None without one of its options: others round otherwise."""
+        baseline = self.runs.get(run.baseline or "")
+        return baseline if baseline and baseline.engine_options == run.engine_options else None
 
 
 class CheckVerdict(StrEnum):

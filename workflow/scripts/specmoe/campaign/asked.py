@@ -163,7 +163,8 @@ class Asked:
         replaced: dict[str, str] = {}
         for name in self.campaign.config.measured_models:
             file, info = self.places.model_file(name), self.places.info(name)
-            entry, place = self.campaign.config.models[name], self.places.model_place(name)
+            entry = self.campaign.config.models[name]
+            place = Path(entry.path) if isinstance(entry, PathModel) else file
             described, moved = _fact(info, "sha256"), file.resolve() != place.resolve()
             if described == UNKNOWN and isinstance(entry, PathModel) and place.exists():
                 replaced[name] = UNKNOWN  # it is described before anything is measured

@@ -6,7 +6,6 @@ is made or measured `plan.inventory` looks at the files that the configuration n
 
 import fcntl
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -83,39 +82,29 @@ def load_campaign(
     stop_at(_check_folders(campaign.places))
     if not (budget := config.measurement.memory) or config.campaign.source != "measured":
         return campaign
-    fitted = _fit_arms(campaign, budget)
-    stop_at(
-        (
-            "measurement.memory",
-            f"{arm} needs {need / 1e9:.2f} GB with {shlex.join(words)}, and {budget / 1e9:.2f} GB"
-            f" are given: give more, or campaign.exclude: [{arm.removesuffix('/baseline')}]",
-        )
-        for arm, (words, need) in fitted.items()
-        if need > budget
-    )
-    config = config.model_copy(update={"fitted": fitted})
+    config = config.model_copy(update={"fitted": _fit_arms(campaign, budget)})
     return LoadedCampaign(Places(config, root, results))
 
 
-def _fit_arms(campaign: LoadedCampaign, budget: int) -> dict[str, tuple[list[str], int]]:
+def _fit_arms(campaign: LoadedCampaign, budget: int) -> dict[str, tuple[tuple[str, ...], int]]:
     """Return the words by which each arm fits so many bytes, or needs the least, and what it needs.
 
-    Raises ConfigError without the files, and ModelError for a broken one.
+    The plan refuses what does not fit. Raises ConfigError where a model is not here.
     """
     from specmoe.models.memory import read_sizes, ways_to_fit  # which needs numpy
 
-    places, gpu = campaign.places, campaign.gpu
-    files = {name: places.model_place(name) for name in campaign.config.measured_networks}
-    absent = [str(file) for file in files.values() if not file.is_file()]
-    remedy = "make them first, by `snakemake models` without it"
-    stop_at(("measurement.memory", f"it needs {file}: {remedy}") for file in absent)
-    sizes = {name: read_sizes(file, gpu=gpu) for name, file in files.items()}
-    fitted = {}
+    places, fitted, sizes = campaign.places, dict[str, tuple[tuple[str, ...], int]](), {}
+    for model in campaign.config.measured_networks:
+        entry, file = campaign.config.models[model], places.model_file(model)
+        file = Path(entry.path) if isinstance(entry, models.PathModel) else file
+        if not file.is_file():
+            why = f"{file} is not here; make it first, by `snakemake models` without this key"
+            raise ConfigError(f"config: measurement.memory: {why}")
+        sizes[model] = read_sizes(file, gpu=campaign.gpu)
     arms = ((block, arm) for block in campaign.blocks.values() for arm in block.arms)
     for name, (block, arm) in {setting_of(*pair): pair for pair in arms}.items():
         ways = ways_to_fit(block, arm, sizes[block.target], sizes.get(arm.draft_model or ""))
-        words, need = next((way for way in ways if way[1] <= budget), ways[-1])
-        fitted[name] = [*words], need
+        fitted[name] = next((way for way in ways if way[1] <= budget), ways[-1])
     return fitted
 
 
@@ -153,7 +142,9 @@ def methods_of(places: Places, model: str) -> frozenset[Method]:
             return methods_of(places, entry.source)
         case models.TruncateModel() | models.UpcycleModel():
             return PLAIN
-    return _read_methods(places.model_place(model))
+        case models.PathModel():
+            return _read_methods(Path(entry.path))
+    return _read_methods(places.model_file(model))
 
 
 @cache

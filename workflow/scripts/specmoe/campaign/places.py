@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from specmoe.config.models import PathModel
 from specmoe.config.schema import Config
 
 
@@ -33,11 +32,6 @@ class Places:
     def model_file(self, model: str) -> Path:
         """Return the file of a model."""
         return self.models_folder / f"{model}{self.config.models[model].suffix}"
-
-    def model_place(self, model: str) -> Path:
-        """Return where a model's file is before it is taken in: a user's own is elsewhere."""
-        entry = self.config.models[model]
-        return Path(entry.path) if isinstance(entry, PathModel) else self.model_file(model)
 
     def info(self, model: str) -> Path:
         """Return the info of a model."""

@@ -127,11 +127,6 @@ class Arm:
         return (*(self.engine_args or ()), *(self.fitted or ()))
 
     @property
-    def options(self) -> str | None:
-        """The words that a person gave to it alone, as rows and labels have them."""
-        return shlex.join(self.engine_args) if self.engine_args else None
-
-    @property
     def name(self) -> str:
         """The arm's id within its block: `small/g8`."""
         forced = "" if self.forced_acceptance is None else f"-a{self.forced_acceptance:g}"
@@ -151,8 +146,8 @@ class Arm:
     def variant(self) -> str:
         """The parameters besides γ, and options, that differ from what they are by themselves."""
         given = ((parameter.letter, getattr(self, key)) for key, parameter in PARAMETERS.items())
-        parts = [f"-{letter}{value:g}" for letter, value in given if value]
-        return "".join([*parts, f"+{level_id(self.options)}" if self.options else ""])
+        own = f"+{level_id(shlex.join(self.engine_args))}" if self.engine_args else ""
+        return "".join(f"-{letter}{value:g}" for letter, value in given if value) + own
 
 
 def level_id(text: str) -> str:

@@ -357,17 +357,17 @@ def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:
             error = "measures by protocol study alone; for paired give it its own campaign"
             yield "engine", f"{engine!r} {error}"
         return
-    varied = {*suite.vary} - {"prompt_tokens", "temperature"}
-    asked = config.measurement.engine_args or config.measurement.memory
+    options = {*suite.vary} - {"prompt_tokens", "temperature"} or config.measurement.engine_args
     texts = any(isinstance(prompt, str) for prompt in suite.prompts)
     baselines = texts and NO_DRAFT in suite.drafts
     ends = suite.workloads or config.measurement.stop == Stop.EOS
     for key, given, error in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
+        ("vary", options, "takes no engine_args, and varies prompt_tokens or temperature"),
         (
-            "vary",
-            varied or asked or suite.baseline_args,
-            "takes no engine_args, and varies prompt_tokens or temperature",
+            "",
+            suite.baseline_args or config.measurement.memory,
+            "has no baseline_args and no memory",
         ),
         ("prompts", baselines, "has no baselines on texts; give lengths"),
         ("", ends, "knows neither workloads nor `stop: eos`"),

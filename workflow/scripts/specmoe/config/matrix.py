@@ -246,11 +246,9 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
             sent = (replace(source, file=source.file or passage) for source in varied.prompts)
             comparison = f"{name}/{target}{level}"
             named = replace(varied, block=comparison, comparison=comparison, prompts=tuple(sent))
-            words = {
-                arm: config.fitted.get(setting_of(named, arm), ([], 0))[0] for arm in named.arms
-            }
-            fitted = (replace(arm, fitted=tuple(words[arm]) or None) for arm in named.arms)
-            yield replace(named, arms=tuple(fitted))
+            words = [config.fitted.get(setting_of(named, arm), (None, 0))[0] for arm in named.arms]
+            pairs = zip(named.arms, words, strict=True)
+            yield replace(named, arms=tuple(replace(arm, fitted=own) for arm, own in pairs))
 
 
 def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:

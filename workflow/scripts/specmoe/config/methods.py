@@ -129,7 +129,7 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
     """Return the label of what drafts.
 
     `file_label` is that of the file it loads, None if it loads none or needs no naming.
-    `parameters` are columns of a row, `arm_options` too; a missing one is null.
+    `parameters` are columns of a row; a missing one is null. Options of an arm are in its draft.
     """
     name = METHODS[method].label
     if file_label is not None and method == Method.DRAFT:
@@ -138,7 +138,8 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
         name = f"{name} ({file_label})"
     given = ((parameter.label, parameters.get(key)) for key, parameter in PARAMETERS.items())
     told = (label.format(value) for label, value in given if value)
-    return ", ".join(filter(None, [name, *told, parameters.get("arm_options")]))
+    own = str(parameters.get("draft", "")).partition("+")[2].replace("+", " ")
+    return ", ".join(filter(None, [name, *told, own]))
 
 
 class Drafting(Strict):

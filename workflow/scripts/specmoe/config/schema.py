@@ -312,7 +312,7 @@ class Config(Strict):
     suites: dict[Name, Suite]
     prompts: Prompts
     workloads: dict[Name, Workload] = Field(default={})
-    fitted: dict[str, tuple[list[str], int]] = Field(default={})
+    fitted: dict[str, tuple[tuple[str, ...], int]] = Field(default={})
     """written by specmoe: by arm, the words by which it fits `measurement.memory`, and its bytes"""
 
     @property

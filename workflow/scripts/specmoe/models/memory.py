@@ -5,6 +5,7 @@ The budget is a GPU's memory, or on a CPU the process's. llama-server's own `--f
 on a CPU it shortens the context. So sizes of tensors decide, the same at every start.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -19,9 +20,10 @@ from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read
 # flash attention, which they need, llama-server then switches on.
 _UNMAPPED = ("--load-mode", "none")
 _EIGHT_BITS, _SPARED = ("--cache-type-k", "q8_0", "--cache-type-v", "q8_0"), 30 / 64
-# What a process computes in, and more for the context of what drafts. On a GPU it is the engine's
-# own margin (`--fit-target`), on a CPU twice what was seen (tests/engine/test_engine_options.py).
-_GPU_ALLOWANCE, _CPU_ALLOWANCE = (2**30, 2**28), (2**27, 2**26)
+# What a process computes in, and more for the context of what drafts: on a GPU the engine's own
+# margin (`--fit-target`), on a CPU that of 7B (five times 512 tokens' feed-forward: 15 MiB of 135M
+# and 67 of 1.5B were seen) and of the program.
+_GPU_ALLOWANCE, _CPU_ALLOWANCE = (2**30, 2**28), (2**28, 2**27)
 
 
 class Layer(NamedTuple):
@@ -47,14 +49,12 @@ def read_sizes(path: Path, *, gpu: bool) -> Sizes:
     A GPU has no embedding table but as the output matrix. A CPU has one that is this too twice, if
     it is quantized and so repacked.
     """
-    header = read_header(path)
-    blocks: dict[int, list[TensorInfo]] = {}
-    others = {tensor.name: tensor for tensor in header.tensors if tensor.block is None}
+    header, blocks = read_header(path), defaultdict[int, list[TensorInfo]](list)
     for tensor in header.tensors:
-        if tensor.block is not None:
-            blocks.setdefault(tensor.block, []).append(tensor)
-    kept = {name for name in others if not (gpu and "token_embd" in name)}
-    size = sum(others[name].size_bytes for name in kept)
+        blocks[-1 if tensor.block is None else tensor.block].append(tensor)
+    others = {tensor.name: tensor for tensor in blocks.pop(-1, [])}
+    there = (one for name, one in others.items() if not (gpu and "token_embd" in name))
+    size = sum(tensor.size_bytes for tensor in there)
     table = others.get("token_embd.weight")
     if table and "output.weight" not in others and (gpu or "F" not in table.type.name):
         size += table.size_bytes
@@ -72,17 +72,16 @@ def _layer(header: Header, tensors: Iterable[TensorInfo]) -> Layer:
     of = {tensor.name.split(".", 2)[2]: tensor for tensor in tensors}
     rows = {name: tensor.dimensions[-1] for name, tensor in of.items()}
     cached = state = 0
-    if "attn_kv_a_mqa.weight" in of:  # latent: one vector in place of both
-        cached = rows["attn_kv_a_mqa.weight"]
-    elif "attn_k.weight" in of:
-        cached = rows["attn_k.weight"] + rows.get("attn_v.weight", rows["attn_k.weight"])
-    elif any(name.startswith("ssm_") for name in of):
+    if any(name.startswith("ssm_") for name in of):
         number = header.number_of_architecture
         inner, size = number("ssm.inner_size"), number("ssm.state_size")
         convolved = inner + 2 * number("ssm.group_count", 0) * size
         state = 4 * (inner * size + (number("ssm.conv_kernel") - 1) * convolved)
     elif "attn_qkv.weight" in of:
         cached = rows["attn_qkv.weight"] - of["attn_output.weight"].dimensions[0]
+    if "attn_k.weight" in of:
+        cached = rows["attn_k.weight"] + rows.get("attn_v.weight", rows["attn_k.weight"])
+    cached = rows.get("attn_kv_a_mqa.weight", cached)  # latent: one vector in place of both
     experts = sum(tensor.size_bytes for tensor in of.values() if tensor.is_routed)
     return Layer(sum(tensor.size_bytes for tensor in of.values()), experts, 2 * cached, state)
 

@@ -96,9 +96,10 @@ class Plan:
 
     @property
     def memory_usable(self) -> int:
-        """The bytes of memory that models can use."""
+        """The bytes of memory that models can use, or that are given to each arm."""
         of_gpu = self.description["gpu_memory_bytes"]
-        return usable_memory(self.description["memory_bytes"], of_gpu, self.backend)
+        there = usable_memory(self.description["memory_bytes"], of_gpu, self.backend)
+        return min(there, self.config.measurement.memory or there)
 
     def estimate(self, blocks: Iterable[Block]) -> float | None:
         """Return the time of some blocks; None if a size is unknown."""

@@ -83,7 +83,6 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
         **vars(source),
         **{name: getattr(block, name) for name in _OF_BLOCK},
         "engine_options": shlex.join((*block.engine_args, *arm.words)),
-        "arm_options": arm.options,
         "concurrency": block.slots,
         "stop": block.stop if paired else None,
         "method": engine_type(arm.method),

@@ -30,7 +30,7 @@ _ABSURD = 1e9
 DISTURBED = "the machine was disturbed"
 _SHARES = {"steal_share": STEAL_SHARE, "wait_share": WAIT_SHARE, "others_share": OTHERS_SHARE}
 # Columns that shipped campaigns of earlier versions lack, where they are null.
-ADDED: tuple[str, ...] = ("arm_options",)
+ADDED: tuple[str, ...] = ()
 USUAL = 0.75  # what this share of a machine's runs do not exceed is usual there
 
 
@@ -141,7 +141,6 @@ class Row(pa.DataFrameModel):
     load_tokens_per_second: float | None = _measured("Their rate.")
     load_decodes: int | None = _positive("Passes over the target in that time.")
     engine_options: str = _column("All options of the engine.")
-    arm_options: str | None = _column("Those of them that its arm alone was given by a person.")
     prompt_sha256: str | None = _column("Of the ids of the prompt's tokens; null without any.")
 
 
