@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Arm, Block, PromptSource
+from specmoe.config.block import Arm, Block, PromptSource, level_id
 from specmoe.config.engines import Backend
-from specmoe.config.factors import level_id
 from specmoe.config.methods import Method
 from specmoe.engine.job import Job
 from specmoe.measure.block import measure_arms

@@ -14,8 +14,9 @@ from specmoe.errors import MeasurementError
 from specmoe.hardware.machine import help_of
 from specmoe.measure.divergence import find_divergences, judge_all
 from specmoe.models.gguf import check_type
+from specmoe.models.memory import read_sizes, ways_to_fit
 
-from ..blocks import ALONE, changed, compared, rows
+from ..blocks import ALONE, DRAFTED, changed, compared, rows
 
 
 def with_args(block: Block, *words: str) -> Block:
@@ -61,13 +62,28 @@ def test_all_words_of_command_lines_and_names_of_types_are_known_without_asking(
         check_type(name, "")
 
 
-def test_both_arms_have_the_words_and_the_row_says_so(do):
-    words = ["-ctk", "q8_0", "--cache-type-v", "q8_0", "--no-repack"]
-    block = with_args(compared(), *words)
-    record = do(block)
-    assert all("--no-repack" in arm["command"] for arm in record["arms"])
-    assert {row["engine_options"] for row in rows(record)} == {" ".join(words)}
-    assert {(row["target"], row["level"]) for row in rows(record)} == {("target", block.level)}
+def test_rows_say_the_words_of_arms_which_take_what_the_sizes_of_their_files_say(do, job, family):
+    read, own = ("--load-mode", "none"), ("-ctk", "q8_0")
+    arms = replace(ALONE, fitted=read), replace(DRAFTED, engine_args=own, fitted=read)
+    block = with_args(compared(arms=arms), "--no-repack")
+    made = rows(do(block))
+    assert {(row["draft"], row["engine_options"], row["common_prefix"]) for row in made} == {
+        ("none", "--no-repack --load-mode none", None),
+        ("draft+-ctk+q8_0", "--no-repack -ctk q8_0 --load-mode none", None),
+    }
+    assert {(row["target"], row["level"]) for row in made} == {("target", block.level)}
+    target, draft = (read_sizes(family[name], gpu=False) for name in ("target", "draft"))
+    for arm, drafter in zip(arms, (None, draft), strict=True):
+        [(_, need), *_] = ways_to_fit(block, arm, target, drafter)
+        [peak] = {row["peak_rss_bytes"] for row in made if row["draft"] == arm.setting}
+        assert peak < need
+    log = job.log_of(block.baseline).read_text()
+    told = re.findall(r"CPU (?:model|KV|RS) buffer size = +([\d.]+)", log)
+    weights = target.others.weights + sum(layer.weights for layer in target.layers)
+    kept = [block.context * sum(layer.cache for layer in target.layers)]
+    kept += [sum(layer.state for layer in target.layers)]
+    sizes = [size / 2**20 for size in (weights, *kept)]
+    assert [*map(float, told)] == pytest.approx(sizes, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -32,16 +32,18 @@ def test_files_are_named_where_they_are(mine, root):
 
 
 def test_a_shell_reads_the_names_as_they_are(mine, root):
-    mine["measurement"]["engine_args"] = words = ["--n-cpu-moe", "2", "--numa", "distribute"]
-    line = launch_line(load(mine, root), "own", gpu=False)
+    words = ["--n-cpu-moe", "2", "--numa", "distribute"]
+    line = launch_line(load(mine, root), "own", {"engine_options": shlex.join(words)}, gpu=False)
     assert shlex.split(line) == ["llama-server", "-m", "/models/my target's.gguf", *words]
 
 
 @pytest.mark.parametrize("gpu", [True, False])
 def test_layers_are_for_a_gpu_and_files_and_lengths_are_those_measured(mine, root, gpu):
     setting = {"draft_model": "whole", "method": "draft-simple", "gamma": 4, "p_min": 0.0}
+    setting |= {"engine_options": "-ngl 3"}
     line = launch_line(load(mine, root), "own", setting | {"n_match": math.nan}, gpu=gpu)
-    assert ("--gpu-layers " in line) == ("--gpu-layers-draft " in line) == gpu
+    assert "--gpu-layers " not in line  # which the setting has by itself
+    assert ("--gpu-layers-draft " in line) == ("--flash-attn on" in line) == gpu
     assert "--model-draft results/models/mine/whole.gguf" in line
     assert "--spec-type draft-simple" in line
     assert "--spec-draft-n-max 4 --spec-draft-n-min 0 --spec-draft-p-min 0" in line

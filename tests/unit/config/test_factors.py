@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import PositiveInt
 
-from specmoe.config.factors import FACTORS, Factor, at_levels, level_id
+from specmoe.config.block import level_id
+from specmoe.config.factors import FACTORS, Factor, at_levels
 from specmoe.config.matrix import every_block, list_timed_passes
 
 KV = ["--cache-type-k", "q8_0", "--cache-type-v", "q8_0"]
@@ -69,6 +70,21 @@ def test_passes_are_timed_by_themselves_with_the_campaigns_options_alone(planned
         config = planned(own, vary=vary)
         passes = list_timed_passes(config, every_block(config))
         assert [one.engine_args for one in passes] == timed  # of the target, and of its draft model
+
+
+def test_arms_with_words_of_their_own_have_ids_and_no_timed_passes(planned):
+    few = {"method": "draft", "drafts": ["qwen3.5-0.8b-q8"], "engine_args": KV}
+    config = planned(drafts=[], methods=[few, few | {"engine_args": []}], prompts=["code"])
+    [block] = (block for block in every_block(config) if block.repeat == 0)
+    assert [arm.name for arm in block.arms] == [
+        "baseline",
+        "qwen3.5-0.8b-q8/g4+--cache-type-k+q8_0+--cache-type-v+q8_0",
+        "qwen3.5-0.8b-q8/g4",
+    ]
+    assert [arm.words for arm in block.arms] == [(), (*KV,), ()]
+    assert [block.is_timed(arm) for arm in block.arms] == [True, False, True]
+    assert not list_timed_passes(config, [replace(block, arms=block.arms[:2])])
+    assert repr(block.arms[1]) == repr(block.arms[2])  # so that orders stay
 
 
 def test_another_factor_is_one_entry(first, monkeypatch):

@@ -30,6 +30,10 @@ def test_each_arm_of_a_block_has_a_log_and_a_command_line_of_its_own():
     cache = job.command(compared(), drafted(8, method=Method.NGRAM_CACHE))
     assert cache[cache.index("--lookup-cache-static") + 1] == "d"
     assert forced == [*eight, "--spec-synth-len", "5"]
+    words = {"engine_args": ("--gpu-layers", "7", "-ngld", "5")}  # in place of the campaign's
+    own = " ".join(job.command(compared(gpu_layers=99), drafted(**words)))
+    assert " --flash-attn on --gpu-layers 7 -ngld 5 --spec-type" in own
+    assert "99" not in own
 
 
 def test_a_jobs_log_has_its_runs_and_its_fault(tmp_path):

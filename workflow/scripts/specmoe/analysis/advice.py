@@ -82,6 +82,9 @@ _HARMLESS = {
     *("expected_experts", "expected_time", "measured_bandwidth"),
 }
 
+# What starts a setting, beside its parameters.
+_OF_ARM = ["method", "draft_model", "engine_options", "baseline_options"]
+
 # Where a larger share of settings was lost, or not tried, what is left says nothing of most.
 MOST_MISSING = 0.5
 
@@ -135,6 +138,10 @@ def advice_from(
         of_target = settings[settings["target"] == target]
         answer = _answer(target, of_target, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target), "rejected_drafts": whys.get(target)}
+        answer["baseline_command"] = None
+        if "baseline_options" in answer:
+            alone = {"engine_options": answer["baseline_options"]}
+            answer["baseline_command"] = launch_line(config, target, alone, gpu=gpu)
         kinds += _by_kind(answer, of_target, members, config, gpu=gpu)
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     table = TABLES["advice"]
@@ -192,7 +199,7 @@ def _apply_exclusions(
             lacking = prompts - {*its["prompt"]} if key in left else ()
             without = Status.EXCLUDED if len(counted) else Status.LOST
             rows.append(
-                pairs.iloc[0][[*SETTING, "method", "draft_model", *ARM_COLUMNS]].to_dict()
+                pairs.iloc[0][[*SETTING, *_OF_ARM, *ARM_COLUMNS]].to_dict()
                 | of_all.get(key, {})
                 | of_left.get(key, {})
                 | {
@@ -381,7 +388,8 @@ def _by_kind(
         ends = {name: end[at, place] for name, end in found.ends._asdict().items()}
         low, high = (ends[f"{decision.DECIDES[said]}_{end}"] for end in ("low", "high"))
         speedup = intervals.Estimate(math.exp(others[at * len(tried) + place].log), low, high)
-        line = launch_line(config, answer["target"], setting if said in GAINS else None, gpu=gpu)
+        run = setting if said in GAINS else {"engine_options": setting["baseline_options"]}
+        line = launch_line(config, answer["target"], run, gpu=gpu)
         row = {"kind": kind, "prompts": prompts[kind], "answer": said.value, "command": line}
         rows.append(setting.to_dict() | row | speedup.columns("speedup"))
     answer |= {"answer": Answer.BY_KIND.value, "reason": _REASONS[Answer.BY_KIND]}
@@ -399,8 +407,8 @@ def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | N
     # Loops are no advice for other text, and each kind has a line of its own.
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING, Answer.BY_KIND):
         return None
-    on = answer["answer"] in GAINS
-    return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
+    on, alone = answer["answer"] in GAINS, answer["baseline_command"]
+    return launch_line(config, answer["target"], answer, gpu=gpu) if on else alone
 
 
 def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:

@@ -91,14 +91,16 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     # The same model or head without p_min or partner.
     drafter = arm.draft.removesuffix(f"{WITH}{arm.partner}")
     plain = replace(arm, draft=drafter, p_min=None, partner=None, n_match=None, partner_gamma=None)
+    label = draft_label(arm.methods, file, vars(arm) | {"draft": arm.setting})
     return {
-        "label": f"{draft_label(arm.methods, file, vars(arm))}, γ = {arm.gamma}",
+        "label": f"{label}, γ = {arm.gamma}",
         **{name: getattr(block, name) for name in ("comparison", "suite", "target", "level")},
         "draft": arm.setting,
         "gamma": arm.gamma,
         "prompts": len(block.prompts),
-        # Nothing is predicted of heads, nor of draft models that stop early; see `scores_ngrams`.
-        "scored_by": arm.name if looks_up else by_model,
+        # Nothing is predicted of heads, of draft models that stop early, or of what has options of
+        # its own; see `scores_ngrams`.
+        "scored_by": (arm.name if looks_up else by_model) if block.is_timed(arm) else None,
         "looks_up": looks_up,
         "waits_for": setting_of(block, plain) if arm.waits else None,
         **{name: getattr(arm, name) for name in ("method", "partner", "n_match")},

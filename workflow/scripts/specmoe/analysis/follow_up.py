@@ -63,23 +63,23 @@ def what_helps(
     return (Need.DAY if decides(MOST_REPEATS, SAME_SESSION) else None), None
 
 
-def launch_line(
-    config: Config, target: str, setting: Mapping[str, Any] | None = None, *, gpu: bool
-) -> str:
+def launch_line(config: Config, target: str, run: Mapping[str, Any], *, gpu: bool) -> str:
     """Return the line that starts llama-server with a target; `gpu`: whether the backend is one.
 
-    `setting` has the columns of a run that speculates; None gives the line without speculation. The
-    line has no flags that only measuring needs, such as counters and one slot.
+    `run` has the columns of a run; without a method it gives the line without speculation. The line
+    has no flags that only measuring needs, such as counters and one slot.
     """
     layers = config.measurement.gpu_layers if gpu else 0
-    flags = computing_flags(layers, config.measurement.engine_args)
+    words = tuple(shlex.split(run["engine_options"]))
+    flags = computing_flags(layers, words)
     line = ["llama-server", "-m", model_file(config, target), *flags]
-    if setting is not None:
-        file = setting["draft_model"]
-        known = {name: setting.get(name) for name in PARAMETERS}
+    if "method" in run:
+        file = run["draft_model"]
+        known = {name: run.get(name) for name in PARAMETERS}
         given = {name: value for name, value in known.items() if pd.notna(value)}
-        method, *partners = methods_of(setting["method"])
-        arm = Arm(setting["gamma"], method=method, partner=next(iter(partners), None), **given)
+        method, *partners = methods_of(run["method"])
+        given |= {"partner": next(iter(partners), None), "engine_args": words}
+        arm = Arm(run["gamma"], method=method, **given)
         line += speculation_flags(arm, None if pd.isna(file) else model_file(config, file), layers)
     return shlex.join(line)
 

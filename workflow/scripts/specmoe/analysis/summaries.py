@@ -154,12 +154,14 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     - baseline_tokens_per_second: the rate that the run is compared with; speedup: the ratio to it.
     - first_token_ratio: the run's time to the first token, without which rates are, over that of
       its own baseline; end_to_end: the speedup of prompt and tokens. Null where a time is unknown.
+    - baseline_options: the engine's options in its own baseline.
     - user_speedup: of a run in a load (see `measure.load`), the speedup of its own rate; its rate,
       its baseline's, and speedup are then the throughputs of both loads. Null for others.
     """
     parts = ["prompt_ms", "decode_ms"]
     own_rate = runs["tokens_per_second"].astype(float)
     throughput = runs["load_tokens_per_second"].astype(float).where(own_rate.notna())
+    options = runs.set_index("run")["engine_options"]
     runs = runs.assign(own_rate=own_rate, tokens_per_second=throughput.fillna(own_rate))
     baselines = runs.set_index("run")[["tokens_per_second", "own_rate", *parts]].astype(float)
     drafted = runs[runs["draft"] != NO_DRAFT]
@@ -175,6 +177,7 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     baseline = baselines.reindex(compared["baseline"]).set_index(compared.index)
     times, baseline_times = compared[parts].astype(float), baseline[parts]
     return compared.drop(columns="own_rate").assign(
+        baseline_options=compared["baseline"].map(options),
         speedup=compared["tokens_per_second"] / compared["baseline_tokens_per_second"],
         user_speedup=compared["own_rate"].where(compared["load_s"].notna()) / baseline["own_rate"],
         first_token_ratio=times["prompt_ms"] / baseline_times["prompt_ms"],

@@ -100,7 +100,7 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
     if not run.speculative:
         return Finding("nothing was drafted")
     if run.protocol != Protocol.PAIRED or run.load_s is not None or baseline is None:
-        return Finding("no baseline of the same program and prompt had the server for itself")
+        return Finding("no baseline of its program, options and prompt had the server for itself")
     if baseline.disturbed_reason is not None:
         return Finding(f"{DISTURBED} during its baseline")
     tokens, written = run.timed_tokens or 0, baseline.timed_tokens or 0

@@ -273,8 +273,9 @@ class Evidence:
         return build is not None and int(build[1]) < COUNTS_SINCE
 
     def baseline(self, run: Run) -> Run | None:
-        """Return a run's baseline, None without one."""
-        return self.runs.get(run.baseline or "")
+        """Return a run's baseline, None without one of its options: others round otherwise."""
+        baseline = self.runs.get(run.baseline or "")
+        return baseline if baseline and baseline.engine_options == run.engine_options else None
 
 
 class CheckVerdict(StrEnum):

@@ -40,7 +40,7 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
     if run.forced_acceptance is not None:
         return Finding(_FORCED)
     if baseline is None or run.tokens is None or baseline.tokens is None:
-        return Finding("tokens of the run or of its baseline are not known")
+        return Finding("tokens of the run, or of a baseline with its options, are not known")
     if run.prompt_sha256 != baseline.prompt_sha256:
         return Finding(f"{baseline.run} had another prompt, by its digest", judged=False)
     if run.tokens == baseline.tokens:

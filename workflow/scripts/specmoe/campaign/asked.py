@@ -88,7 +88,7 @@ class Asked:
             "arms": UNKNOWN if arms is None else arms,
         }
         files = self._files(engine, block.target, block.draft_models)
-        files |= self._named_files(block.engine_args)
+        files |= self._named_files(chain(block.engine_args, *(arm.words for arm in block.arms)))
         return dict(json.loads(json.dumps(files | plain | listed)))  # as a record has it
 
     def passes(self, model: str, repeat: int) -> Request:
@@ -241,7 +241,8 @@ class Asked:
     def settings(self) -> Any:
         """What decides in stages, beside what was measured: settings, and levels of intervals."""
         blocks = self.campaign.blocks.values()
-        settings = {repr((block.comparison, block.arms)) for block in blocks}
+        own = ((block, [arm.words for arm in block.arms if arm.words]) for block in blocks)
+        settings = {repr((block.comparison, block.arms, *words)) for block, words in own}
         return [repr(self.campaign.config.statistics), sorted(settings)]
 
     def _demonstration(self) -> Request:

@@ -17,6 +17,7 @@ from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.places import Places
 from specmoe.config import models
 from specmoe.config.load import PLAIN, Errors, load, stop_at
+from specmoe.config.matrix import setting_of
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, ModelError
 
@@ -77,9 +78,34 @@ def load_campaign(
         folder = packed[-1] if packed else root / "resources/campaigns" / config.campaign.name
         chosen = config.campaign.model_copy(update={"folder": str(folder)})
         config = config.model_copy(update={"campaign": chosen})
-    places = Places(config, root, results)
-    stop_at(_check_folders(places))
-    return LoadedCampaign(places)
+    campaign = LoadedCampaign(Places(config, root, results))
+    stop_at(_check_folders(campaign.places))
+    if not (budget := config.measurement.memory) or config.campaign.source != "measured":
+        return campaign
+    config = config.model_copy(update={"fitted": _fit_arms(campaign, budget)})
+    return LoadedCampaign(Places(config, root, results))
+
+
+def _fit_arms(campaign: LoadedCampaign, budget: int) -> dict[str, tuple[tuple[str, ...], int]]:
+    """Return the words by which each arm fits so many bytes, or needs the least, and what it needs.
+
+    The plan refuses what does not fit. Raises ConfigError where a model is not here.
+    """
+    from specmoe.models.memory import read_sizes, ways_to_fit  # which needs numpy
+
+    places, fitted, sizes = campaign.places, dict[str, tuple[tuple[str, ...], int]](), {}
+    for model in campaign.config.measured_networks:
+        entry, file = campaign.config.models[model], places.model_file(model)
+        file = Path(entry.path) if isinstance(entry, models.PathModel) else file
+        if not file.is_file():
+            why = f"{file} is not here; make it first, by `snakemake models` without this key"
+            raise ConfigError(f"config: measurement.memory: {why}")
+        sizes[model] = read_sizes(file, gpu=campaign.gpu)
+    arms = ((block, arm) for block in campaign.blocks.values() for arm in block.arms)
+    for name, (block, arm) in {setting_of(*pair): pair for pair in arms}.items():
+        ways = ways_to_fit(block, arm, sizes[block.target], sizes.get(arm.draft_model or ""))
+        fitted[name] = next((way for way in ways if way[1] <= budget), ways[-1])
+    return fitted
 
 
 def _check_folders(places: Places) -> Errors:

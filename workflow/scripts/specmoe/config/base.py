@@ -10,12 +10,15 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
+    ByteSize,
     ConfigDict,
     Field,
     PlainSerializer,
     StringConstraints,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -43,6 +46,13 @@ DraftLength = Annotated[int, Field(gt=0, le=LONGEST_DRAFT)]
 # More repeats or passes are a slip of the hand: their jobs alone would take days to list.
 Times = Annotated[int, Field(gt=0, le=1000)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+# A size with its unit; a number alone is of GiB.
+Bytes = Annotated[
+    ByteSize,
+    BeforeValidator(lambda given: f"{given}GiB" if str(given)[-1:].isdigit() else given),
+    PlainSerializer(lambda size: f"{size}B", when_used="json"),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number", "exclusiveMinimum": 0}]}),
+]
 _PATH = r"^[^\x00]*$"  # what the system can be asked for
 # A file or folder of the user: `~` is the home folder, in what is recorded too, and relative paths
 # start where snakemake is called.

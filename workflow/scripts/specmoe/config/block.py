@@ -1,6 +1,8 @@
 """A block: a comparison on one prompt or several in one repeat, as data that its job receives."""
 
 import hashlib
+import re
+import shlex
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import groupby, pairwise, product
@@ -118,6 +120,10 @@ class Arm:
     partner_gamma: int | None = field(default=None, repr=False)
     # In stages, until others were measured; None: it does not. No measurement depends on it.
     waits: bool | None = field(default=None, repr=False)
+    # Words of its command line behind those of its block; None without any. Those by which it fits
+    # `measurement.memory` are in no id: they follow from sizes.
+    engine_args: tuple[str, ...] | None = field(default=None, repr=False)
+    fitted: tuple[str, ...] | None = field(default=None, repr=False)
 
     @property
     def speculates(self) -> bool:
@@ -150,6 +156,11 @@ class Arm:
         return any(METHODS[method].remembers for method in self.methods)
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The words that its command line has behind those of its block."""
+        return (*(self.engine_args or ()), *(self.fitted or ()))
+
+    @property
     def name(self) -> str:
         """The arm's id within its block: `small/g8`."""
         forced = "" if self.forced_acceptance is None else f"-a{self.forced_acceptance:g}"
@@ -167,9 +178,18 @@ class Arm:
 
     @property
     def variant(self) -> str:
-        """The parameters besides γ that differ from what they are where nobody sets them."""
+        """The parameters besides γ, and options, that differ from what they are by themselves."""
         given = ((parameter.letter, getattr(self, key)) for key, parameter in PARAMETERS.items())
-        return "".join(f"-{letter}{value:g}" for letter, value in given if value)
+        own = f"+{level_id(shlex.join(self.engine_args))}" if self.engine_args else ""
+        return "".join(f"-{letter}{value:g}" for letter, value in given if value) + own
+
+
+def level_id(text: str) -> str:
+    """Return a text, as that of a level, as a part of ids and of files' names (255 bytes at most).
+
+    Two levels or settings of a suite that get one id are refused, see `load`.
+    """
+    return re.sub(r"[^A-Za-z0-9._=-]", "+", text)[:80]
 
 
 ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "forced_acceptance"]
@@ -220,6 +240,18 @@ class Block:
     def speculates(self) -> bool:
         """Whether an arm drafts."""
         return any(arm.speculates for arm in self.arms)
+
+    @property
+    def baseline(self) -> Arm:
+        """Its arm without speculation; of a block that measures none, what one would be."""
+        return next((arm for arm in self.arms if not arm.speculates), Arm())
+
+    def is_timed(self, arm: Arm) -> bool:
+        """Whether passes that are timed by themselves are an arm's: with its options.
+
+        Those have none of an arm's own, nor of a baseline's, with which arms are compared.
+        """
+        return not arm.words and not self.baseline.words
 
     @property
     def draft_models(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -165,13 +166,17 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
 FLAG = re.compile(r"-(?!\.?\d).*")  # and no negative number
 
 
-def _check_flags(words: list[str]) -> list[str]:
+def _check_flags(words: list[str], *, of_arm: bool = False) -> list[str]:
+    """Return words; raises ValueError for a flag that another key decides, for an arm or all."""
+    rules = resource("engine_rules")
+    refused = rules["flags"] | (rules["flags_of_all_arms"] if of_arm else {})
+    own = rules["flags_of_an_arm"] if of_arm else []
     for word in filter(FLAG.fullmatch, words):
         # The engine reads `_` as `-`. Only names of one dash differ by their letters' case.
         name = word.lstrip("-").partition("=")[0].replace("_", "-")
         name = name.lower() if word.startswith("--") else name
-        for key, patterns in resource("engine_rules")["flags"].items():
-            if any(fnmatchcase(name, pattern) for pattern in patterns):
+        for key, patterns in refused.items():
+            if name not in own and any(fnmatchcase(name, pattern) for pattern in patterns):
                 raise ValueError(f"{word} is refused: {key} decides it")
     return words
 
@@ -182,3 +187,5 @@ _Word = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
 ]
 EngineArgs = Annotated[list[_Word], AfterValidator(_check_flags)]
+ArmArgs = Annotated[list[_Word], AfterValidator(partial(_check_flags, of_arm=True))]
+"""Those of an arm alone, which may say how many layers are on a GPU."""

@@ -4,7 +4,6 @@ A suite gives `vary: {temperature: [0, 0.7]}`. A row has the text of its level, 
 of its block's id and the word on an axis.
 """
 
-import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -123,11 +122,3 @@ def at_levels(block: Block, vary: dict[str, list[Any]]) -> list[Block]:
     if factor.shares_block:
         return [factor.change(block, levels)]
     return [replace(factor.change(block, level), level=factor.text(level)) for level in levels]
-
-
-def level_id(text: str) -> str:
-    """Return the text of a level as a part of ids and of files' names (255 bytes at most).
-
-    Two levels of a suite that get one id are refused, see `load`.
-    """
-    return re.sub(r"[^A-Za-z0-9._=-]", "+", text)[:80]

@@ -356,6 +356,10 @@ def _check_suite(config: Config, name: str) -> Errors:
 
 
 def _check_methods(config: Config, name: str, suite: Suite) -> Errors:
+    own = suite.baseline_args or any(way.engine_args for way in suite.ways)
+    if config.measurement.memory is not None and (own or "engine_args" in suite.vary):
+        why = "measurement.memory gives each arm its words; leave it out, or words of your own"
+        yield "engine_args", why
     for number, way in enumerate(suite.methods):
         assert isinstance(way, Drafting)  # spelled out by now
         here = f"methods.{number}"
@@ -397,6 +401,11 @@ def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:
     for key, given, error in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
         ("vary", options, "takes no engine_args, and varies prompt_tokens or temperature"),
+        (
+            "",
+            suite.baseline_args or config.measurement.memory,
+            "has no baseline_args and no memory",
+        ),
         ("prompts", baselines, "has no baselines on texts; give lengths"),
         ("", ends, "knows neither workloads nor `stop: eos`"),
     ]:

@@ -15,10 +15,11 @@ from specmoe.config.block import (
     PromptSource,
     Protocol,
     TimedPasses,
+    level_id,
     shuffle_key,
 )
 from specmoe.config.engines import PathEngine
-from specmoe.config.factors import TURNS, at_levels, level_id
+from specmoe.config.factors import TURNS, at_levels
 from specmoe.config.methods import is_ngram
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload, sending_of
@@ -52,7 +53,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
 def texts_alone(block: Block) -> Block:
     """Return the block in which a block's target writes alone what is then scored."""
     place, _, repeat = block.block.rpartition("/")
-    return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(Arm(),))
+    return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(block.baseline,))
 
 
 def excluded_blocks(config: Config) -> list[Block]:
@@ -158,10 +159,16 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks whose passes our program can do by itself, with the campaign's options."""
+    """Return the blocks whose passes our program can do by itself, with the campaign's options.
+
+    They have the arms of those passes alone.
+    """
+    if not _has_our_program(config):
+        return []
     usual = Protocol.PAIRED, (*config.measurement.engine_args,)
-    known = [block for block in blocks if (block.protocol, block.engine_args) == usual]
-    return known if _has_our_program(config) else []
+    known = (block for block in blocks if (block.protocol, block.engine_args) == usual)
+    alike = (replace(block, arms=tuple(filter(block.is_timed, block.arms))) for block in known)
+    return [block for block in alike if block.arms]
 
 
 def _has_our_program(config: Config) -> bool:
@@ -181,6 +188,7 @@ def scores_ngrams(config: Config, suite: Suite) -> bool:
     or options vary: passes are timed for one request, with the campaign's options.
     """
     plain = config.measurement.temperature == 0 and suite.vary.keys() <= {"prompt_tokens"}
+    plain &= config.measurement.memory is None and not suite.baseline_args
     chosen = config.measurement.staged and config.paired_targets.isdisjoint(suite.targets)
     return plain and chosen and _has_our_program(config)
 
@@ -281,7 +289,10 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
             level = "" if varied.level is None else f"/{level_id(varied.level)}"
             sent = (replace(source, file=source.file or passage) for source in varied.prompts)
             comparison = f"{name}/{target}{level}"
-            yield replace(varied, block=comparison, comparison=comparison, prompts=tuple(sent))
+            named = replace(varied, block=comparison, comparison=comparison, prompts=tuple(sent))
+            words = [config.fitted.get(setting_of(named, arm), (None, 0))[0] for arm in named.arms]
+            pairs = zip(named.arms, words, strict=True)
+            yield replace(named, arms=tuple(replace(arm, fitted=own) for arm, own in pairs))
 
 
 def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
@@ -290,7 +301,7 @@ def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
     The study's commands compare with baselines of other prompts unless a suite names its own.
     """
     if not suite.ways or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
-        yield Arm()
+        yield Arm(engine_args=tuple(suite.baseline_args) or None)
     for way in suite.ways:
         if target not in (way.targets or suite.targets):
             continue
@@ -299,7 +310,8 @@ def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
         for file, setting in product(files, way.settings(suite.gammas)):
             draft = way.drafter_id(file)
             setting |= {"method": way.method, "partner": way.partner, "waits": way.waits or None}
-            yield Arm(draft=draft, draft_model=file, **setting)
+            own = tuple(way.engine_args) or None
+            yield Arm(draft=draft, draft_model=file, engine_args=own, **setting)
 
 
 def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from specmoe.config.base import Distinct, DraftLength, Name, Share, Strict
+from specmoe.config.engines import ArmArgs
 
 
 class Method(StrEnum):
@@ -140,7 +141,7 @@ def draft_label(
     """Return the label of what drafts: a method, and its partner.
 
     `file_label` is that of the file it loads, None if it loads none or needs no naming.
-    `parameters` are columns of a row; a missing one is null.
+    `parameters` are columns of a row; a missing one is null. Options of an arm are in its draft.
     """
     method, *partners = methods
     name = METHODS[method].label
@@ -150,7 +151,9 @@ def draft_label(
         name = f"{name} ({file_label})"
     name = " + ".join([name, *(METHODS[partner].label for partner in partners)])
     given = ((parameter.label, parameters.get(key)) for key, parameter in PARAMETERS.items())
-    return ", ".join([name, *(label.format(value) for label, value in given if value)])
+    told = (label.format(value) for label, value in given if value)
+    own = str(parameters.get("draft", "")).partition("+")[2].replace("+", " ")
+    return ", ".join(filter(None, [name, *told, own]))
 
 
 # The keys of parameters that have other names in the configuration.
@@ -181,6 +184,10 @@ class Drafting(Strict):
     finds something, the model or head elsewhere; `n_match` is then what it looks up"""
     partner_gamma: Distinct[DraftLength] = Field(default=[], alias="with_gamma")
     """draft lengths of `with`; 8 by default, whatever `n_match` is"""
+    engine_args: ArmArgs = Field(default=[])
+    """further words of these settings' command lines alone, such as `[--n-cpu-moe, 8]`, behind all
+    others; `--gpu-layers` and `--gpu-layers-draft` may be among them. Their texts are not compared
+    with a baseline's that has other words, as these may round otherwise"""
     waits: bool = False
     """of `methods: all` in stages: settings wait until others were measured. Those with `p_min`
     join at the best γ of their model or head, and one of those with a partner in the end"""

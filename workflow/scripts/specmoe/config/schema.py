@@ -10,9 +10,18 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from specmoe.config.base import Distinct, DraftLength, Name, Strict, TextPath, Times, UserPath
+from specmoe.config.base import (
+    Bytes,
+    Distinct,
+    DraftLength,
+    Name,
+    Strict,
+    TextPath,
+    Times,
+    UserPath,
+)
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
-from specmoe.config.engines import Backend, Engine, EngineArgs, EngineVariable
+from specmoe.config.engines import ArmArgs, Backend, Engine, EngineArgs, EngineVariable
 from specmoe.config.factors import Vary
 from specmoe.config.methods import Drafting, Method
 from specmoe.config.models import AnyModel, Family, Model, StudyModel, families
@@ -108,6 +117,8 @@ class Suite(Strict):
     own seed), `requests` (so many clients keep a server busy at once, and rows have the load's
     throughput; `1`: of a single client), `thinking` (`true` and `false`, in place of that of the
     suite's workloads, all chats) and `engine_args` (behind `measurement`'s; `[]`: none)"""
+    baseline_args: ArmArgs = Field(default=[])
+    """further words of the baselines' command lines alone, as `engine_args` of a method has them"""
     protocol: Protocol | None = None
     """replaces the campaign's protocol for this suite"""
     engine: Name | None = None
@@ -191,6 +202,12 @@ class Measurement(Strict):
     engine_args: EngineArgs = Field(default=[])
     """further arguments of every llama-server, such as `[--numa, distribute]`; rows have
     them. Flags that other keys decide are refused, and the engine judges the rest"""
+    memory: Bytes | None = None
+    """one budget of memory for each arm, as `12 GiB`, `12GB` or a number of GiB: of the GPU, or on
+    a CPU of the process. An arm gets the words by which it fits with what drafts, its caches and
+    its states: on a GPU the fewest layers of experts in main memory (`--n-cpu-moe`), or of a dense
+    model the most on the GPU (`--gpu-layers`); on a CPU its weights are read (`--load-mode none`),
+    and caches have 8 bits if need be. What does not fit is refused. Models must be here"""
     reruns: NonNegativeFloat | None = 0.1
     """share of a block's runs, rounded up, that are measured again, once each, because other load
     disturbed them, by the rule in `hardware.disturbance`. What stays disturbed counts, unless it is
@@ -301,6 +318,8 @@ class Config(Strict):
     suites: dict[Name, Suite]
     prompts: Prompts
     workloads: dict[Name, Workload] = Field(default={})
+    fitted: dict[str, tuple[tuple[str, ...], int]] = Field(default={})
+    """written by specmoe: by arm, the words by which it fits `measurement.memory`, and its bytes"""
 
     @property
     def models(self) -> dict[str, AnyModel]:

@@ -45,8 +45,9 @@ def server_command(
 
 
 def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
-    """Return the flags of every arm: those that put a target on the GPU, and `engine_args`."""
-    flags = ["--gpu-layers", str(gpu_layers)] if gpu_layers else []
+    """Return the flags of an arm but for speculation: layers on the GPU, and `engine_args`."""
+    given = {"--gpu-layers", "--n-gpu-layers", "-ngl"} & {*args}
+    flags = ["--gpu-layers", str(gpu_layers)] if gpu_layers and not given else []
     if gpu_layers and not {"--flash-attn", "-fa"} & {*args}:
         flags += ["--flash-attn", "on"]
     return [*flags, *args]
@@ -69,7 +70,8 @@ def speculation_flags(arm: Arm, file: Path | str | None, gpu_layers: int) -> lis
             flags += [flag, f"{PARAMETERS[parameter].default if given is None else given:g}"]
             if parameter == "gamma":
                 flags += facts.fixed
-    if gpu_layers and not is_ngram(method):
+    given = {"--gpu-layers-draft", "--n-gpu-layers-draft", "--spec-draft-ngl", "-ngld"}
+    if gpu_layers and not is_ngram(method) and given.isdisjoint(arm.words):
         flags += ["--gpu-layers-draft", str(gpu_layers)]
     if arm.forced_acceptance is not None:
         # This length includes the target's own token.
@@ -89,7 +91,7 @@ def check_words(server: Path, blocks: Iterable[Block]) -> None:
         words |= {*flags, *block.engine_args}
         for arm in block.arms:
             flags = speculation_flags(arm, server if arm.draft_model else None, layers)
-            words |= {word for joined in flags for word in joined.split(",")}
+            words |= {*arm.words} | {word for joined in flags for word in joined.split(",")}
     asked = {word.replace("_", "-") for word in words if FLAG.fullmatch(word) or word in BY_TYPE}
     if told and (lacking := sorted(asked - told)):
         age = "older" if "--draft-max" in told else "newer, or of another program,"
@@ -118,15 +120,17 @@ class Job:
         return self.server_log.with_name(f"{self.server_log.stem}.{name}.log")
 
     def command(self, block: Block, arm: Arm) -> list[str]:
-        """Return llama-server's command line for an arm; only its end is not the baseline's."""
-        return [*self._baseline(block, block.slots), *self.flags(block, arm)]
+        """Return llama-server's command line for an arm: what the arm alone has is at its end."""
+        return [*self._baseline(block, block.slots, arm.words), *self.flags(block, arm)]
 
     def flags(self, block: Block, arm: Arm) -> list[str]:
-        """Return the end of an arm's command line."""
+        """Return the flags of an arm that drafts."""
         file = engine_path(self.drafts[arm.draft_model]) if arm.draft_model else None
         return speculation_flags(arm, file, block.gpu_layers)
 
-    def _baseline(self, of: Block | TimedPasses, slots: int = 1) -> list[str]:
+    def _baseline(
+        self, of: Block | TimedPasses, slots: int = 1, words: Sequence[str] = ()
+    ) -> list[str]:
         return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
@@ -134,7 +138,7 @@ class Job:
             threads=of.threads or physical_cores(),
             gpu_layers=of.gpu_layers,
             slots=slots,
-            args=of.engine_args,
+            args=(*of.engine_args, *words),
             by_turns=isinstance(of, Block) and of.by_turns,
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.config.block import Arm, Block
+from specmoe.config.block import Block
 from specmoe.engine.identity import fact
 from specmoe.engine.job import Job
 from specmoe.engine.server import Server
@@ -142,7 +142,7 @@ def judge_all(
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         # Candidates after a prompt and a prefix that was read in batches of a size.
         known: dict[tuple[str, tuple[int, ...], int], Candidates] = {}
-        with job.server(some_block, Arm(), log, _KEEPS_ALL) as server:
+        with job.server(some_block, some_block.baseline, log, _KEEPS_ALL) as server:
             baseline, count = some_block.block, len(members)
             _logger.info("asking the baseline of %s about %d divergences", baseline, count)
             commands.append([*map(at_home, server.command)])

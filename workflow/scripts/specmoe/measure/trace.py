@@ -147,7 +147,7 @@ def record(block: Block, job: Job, config: Config) -> Recording:
     assert arm.draft_model
     of_draft, log = replace(job, target=job.drafts[arm.draft_model]), job.server_log
     with (
-        job.server(block, Arm(), log) as target,
+        job.server(block, Arm(engine_args=arm.words), log) as target,
         of_draft.server(block, Arm(), log.with_suffix(".draft.log")) as draft,
     ):
 

@@ -100,15 +100,19 @@ def of_token(tensors: Iterable[TensorInfo], number: str, visited: Fraction) -> i
     return int(sum(getattr(tensor, number) * visited**tensor.is_routed for tensor in tensors))
 
 
+def layers_of(header: Header) -> int:
+    """Return how many layers come before a model's MTP blocks."""
+    blocks = header.number_of_architecture("block_count")
+    layers = blocks - header.number_of_architecture("nextn_predict_layers", 0)
+    # Without MTP blocks, some files count them among their blocks, and some do not.
+    more = any(tensor.block == layers for tensor in header.tensors)
+    return blocks if more and not _mtp_tensors(header) else layers
+
+
 def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
-    number, tensors = header.number_of_architecture, header.tensors
+    number, tensors, layers = header.number_of_architecture, header.tensors, layers_of(header)
     experts, used = number("expert_count", 0), number("expert_used_count", 0)
-    blocks, predictors = number("block_count"), number("nextn_predict_layers", 0)
-    layers = blocks - predictors
-    # Those come last. Without them, some files count them among their blocks, and some do not.
-    if any(tensor.block == layers for tensor in tensors) and not _mtp_tensors(header):
-        layers = blocks
-    predictors = predictors if has_mtp_block(header) else 0
+    predictors = number("nextn_predict_layers", 0) if has_mtp_block(header) else 0
     running, visited = multiplied(tensors, layers), Fraction(used, experts or 1)
     vocabulary = hashlib.sha256()
     for token in header.tokens():

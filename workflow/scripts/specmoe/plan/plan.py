@@ -3,6 +3,7 @@
 It is printed, by `paper/plan.txt.j2`.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -77,22 +78,28 @@ class Plan:
 
     @cached_property
     def memory_needs(self) -> dict[str, int]:
-        """The bytes that each combination of target and draft needs by its label, most first."""
+        """The bytes that each combination of target and draft needs by its label, most first.
+
+        With one budget it is each arm, with the words by which it fits.
+        """
         needs, sizes = dict[str, int](), self.inventory.sizes
+        if fitted := self.config.fitted:
+            needs = {f"{arm}: {shlex.join(words)}": need for arm, (words, need) in fitted.items()}
         for block in self.blocks:
             at_once = f", {block.slots} requests at once" if block.slots > 1 else ""
             working = working_bytes(block.slots, block.context)
             for files in {block.files_of(arm) for arm in block.arms}:
-                if all(model in sizes for model in files):
+                if not fitted and all(model in sizes for model in files):
                     words = " with ".join(map(self.config.label, files)) + at_once
                     needs[words] = sum(sizes[model].file_bytes for model in files) + working
         return dict(sorted(needs.items(), key=lambda need: -need[1]))
 
     @property
     def memory_usable(self) -> int:
-        """The bytes of memory that models can use."""
+        """The bytes of memory that models can use, or that are given to each arm."""
         of_gpu = self.description["gpu_memory_bytes"]
-        return usable_memory(self.description["memory_bytes"], of_gpu, self.backend)
+        there = usable_memory(self.description["memory_bytes"], of_gpu, self.backend)
+        return min(there, self.config.measurement.memory or there)
 
     def estimate(self, blocks: Iterable[Block]) -> float | None:
         """Return the time of some blocks; None if a size is unknown."""

@@ -83,7 +83,7 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
         **vars(arm),
         **vars(source),
         **{name: getattr(block, name) for name in _OF_BLOCK},
-        "engine_options": shlex.join(block.engine_args),
+        "engine_options": shlex.join((*block.engine_args, *arm.words)),
         "concurrency": block.slots,
         "stop": block.stop if paired else None,
         "method": engine_type(*arm.methods),
@@ -99,7 +99,7 @@ def link_baselines(rows: Sequence[RunRow]) -> None:
 
     The baseline is the run of the same block and prompt without speculation. The id is
     null in a block without one. The prefix is null where tokens are not known, and where they need
-    not be equal: at a temperature above zero, and with forced acceptance.
+    not be equal: at a temperature above zero, with forced acceptance, and with other options.
     """
     baselines = {_pair(row): row for row in rows if row["draft"] == NO_DRAFT}
     for row in rows:
@@ -108,6 +108,7 @@ def link_baselines(rows: Sequence[RunRow]) -> None:
             continue
         row["baseline"] = baseline["run"]
         same = row["temperature"] == 0 and row["forced_acceptance"] is None
+        same = same and row["engine_options"] == baseline["engine_options"]
         if same and row["tokens"] is not None and baseline["tokens"] is not None:
             row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
