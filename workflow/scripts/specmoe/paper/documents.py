@@ -112,6 +112,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "method_settings": views.method_settings(analysis),
         "with_loads": "requests" in set(analysis.levels["factor"]),
         "with_turns": "turns" in set(analysis.levels["factor"]),
+        "at_levels": views.fastest_at_levels(analysis),
         # What the audit counts.
         "counts": whole,
         "limits": LIMITS,
