@@ -87,8 +87,8 @@ class Suite(Strict):
     """further drafting methods, each compared with the baseline; `all` tries every method that
     the targets' and the draft models' files are made for at every γ of `gammas`, and n-grams at
     lengths of their own: 3 tokens looked up and 8 drafted, and in the pool also 24 and 64, as
-    llama.cpp advises for MoEs. In stages `p_min` of 0.5 and 0.75 join at the best one or two γ of
-    each model or head, and in the end its best setting with the best n-gram method beside it"""
+    llama.cpp advises for MoEs. In stages `p_min: [0.5, 0.75]` joins at the best one or two γ of
+    each model or head, and in the end the best of them with the best n-gram method beside it"""
     gammas: Distinct[DraftLength] = Field(default=[])
     """draft lengths γ: the most tokens drafted in a round"""
     prompts: Distinct[Name | PositiveInt] = Field(default=[])
