@@ -98,15 +98,9 @@ def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of, t
     remembering = {row["prompt"]: row for row in rows if row["draft"] == "ngram-mod-n2"}
     first, second = remembering["repeated"], remembering["again"]
     assert first["drafted_lengths"] == second["drafted_lengths"]
-    # A smaller p_min drafts more.
-    by_models = [row for row in repeated if row["draft_model"] and not row["partner"]]
-    assert {row["draft"] for row in by_models} == {"draft", "draft-p0.3", "draft-p0.9"}
-    drafted = {row["p_min"]: row["drafted"] / row["rounds"] for row in by_models if row["rounds"]}
-    assert drafted[0] > drafted[0.3]
     # The pool of a pair remembers too: the log is of the process of its last run.
-    [log] = tmp_path.glob("*.draft-with-*.log")
     pairs = sorted((row for row in rows if row["partner"]), key=lambda row: row["order"])
-    check_pair(pairs[-1:], log.read_text())
+    check_pair(pairs[-1:], (tmp_path / "server.draft-with-ngram-mod.g4-n1-m8.log").read_text())
     assert 0 < sum(row["partner_drafted"] for row in pairs) < sum(row["drafted"] for row in pairs)
 
 
@@ -158,16 +152,15 @@ def test_heads_are_accepted_in_part_or_as_forced_and_need_no_replay(rows_of, mak
     block = block_of({"method": "mtp"}, {"method": "dflash", "drafts": ["dflash"]}, pair)
     alone, mtp, dflash, pair = block.arms
     forced = replace(mtp, forced_acceptance=0), replace(dflash, forced_acceptance=1)
-    arms = alone, mtp, dflash, *forced, pair
-    block = replace(block, arms=arms, context=1024, warmups=0)
+    block = replace(block, arms=(alone, mtp, dflash, *forced, pair), context=1024, warmups=0)
     rows = rows_of(
         block,
         target=make("random-hybrid-moe16-f16"),
         drafts={"dflash": make("random-hybrid-dflash")},
     )
     assert len(rows) == 2 * 5
-    [log] = tmp_path.glob("*.mtp-with-*.log")
-    check_pair(pairs := [row for row in rows if row["partner"]], log.read_text())
+    pairs = [row for row in rows if row["partner"]]
+    check_pair(pairs, (tmp_path / "server.mtp-with-ngram-simple.g4-n2-m7.log").read_text())
     assert sum(row["partner_drafted"] for row in pairs) > 0
     rows = [row for row in rows if not row["partner"]]
     for row in rows:

@@ -21,8 +21,6 @@ def staged(snakemake, built_from_source, module_folder):
     config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 64
     ways = [{"method": "draft", "drafts": ["draft"], "gammas": [1, 16]}]
     ways += [{"method": "ngram-mod", "gammas": [4, 8], "n_match": [2, 3]}]
-    later = {"method": "draft", "drafts": ["draft"], "gammas": [1], "waits": True}
-    ways += [later | {"p_min": [0.5]}, later | {"with": "ngram-mod"}]
     config["suites"]["S"] |= {"drafts": [], "gammas": [], "methods": ways}
     config["suites"]["S"] |= {"prompts": ["code", "short_factual", 32]}
     config["measurement"] |= {"pass_samples": 4, "n_predict": 40, "block_prompts": 1}
@@ -65,10 +63,6 @@ def test_what_is_beaten_by_prediction_is_not_measured_and_has_its_row(staged):
             record = folder / f"blocks/S/target/{prompt}/r{repeat}.jsonl"
             head = json.loads(record.read_text().splitlines()[0])
             assert gone.isdisjoint(head["request"]["arms"])
-            # What waits joins after the first repeat, and a pair before the last.
-            joined = {"draft/g1-p0.5", "draft-with-ngram-simple/g1-n3-m8"}
-            assert joined & head["request"]["arms"].keys() == (joined if repeat else set())
-    assert "2 further settings not tried yet: p_min goes with" in second
     told = json.loads((folder / "advice.json").read_text())["settings"]
     assert [row["label"] for row in told] == [
         *(row["label"] for row in stages[0]["settings"].values())

@@ -34,5 +34,3 @@ def test_a_pair_has_lengths_of_its_partners_own_and_the_names_of_both():
     pool = Arm(draft=way.drafter_id(None), method=way.method, partner=way.partner, **setting)
     assert (pool.name, pool.longest) == ("mtp-with-ngram-mod/g4-n24-m64", 64)
     assert draft_label(pool.methods, None, vars(pool)) == "MTP + n-gram pool, n = 24, m = 64"
-    [cache] = arms([16], **{"method": "mtp", "with": "ngram-cache"})
-    assert (cache.gamma, cache.partner_gamma, cache.n_match) == (16, 8, None)

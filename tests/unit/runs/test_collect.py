@@ -1,19 +1,17 @@
 """A block's record becomes rows: the right counters, nulls where nothing was measured."""
 
 from copy import deepcopy
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.methods import METHODS, Method
 from specmoe.errors import MeasurementError
 from specmoe.measure.trace import common_prefix
 from specmoe.records import UNKNOWN, Records
 from specmoe.runs.collect import link_baselines, measured_as_asked, rows_of_record
 
-from ...blocks import ALONE, MADE_BY, drafted
+from ...blocks import MADE_BY
 from ...made_record import made_record, small_block
 
 
@@ -66,22 +64,6 @@ def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_arm(made, ro
     assert [row[name] for name in ("rounds", "drafted", "accepted", "decodes")] == [9, 17, 6, 10]
     assert row["accepted_per_position"] == [3, 2, 1, 0]
     assert (row["replays"], row["replays_rejected"], row["peak_rss_bytes"]) == (2, 1, 13)
-
-
-@pytest.mark.parametrize(("method", "accepted"), [(Method.MTP, 4), (Method.DRAFT, None)])
-def test_what_a_partner_drafted_is_known_unless_replays_may_be_the_draft_models(
-    block, method, accepted
-):
-    pair = drafted(4, method=method, partner=Method.NGRAM_MOD, partner_gamma=8)
-    made = made_record(block := replace(block, arms=(ALONE, pair)))
-    for run in made["runs"]:
-        # A replay of the target's own token beside one that was drafted.
-        run["verifications"] = [[0, 2, False], [1, 8, True], [2, 2, False]]
-        run["drafted_by"] = {METHODS[method].engine: [9, 1], "ngram-mod": [8, 5]}
-    row = next(row for row in rows_of_record(made, block, MADE_BY) if row["gamma"])
-    assert (row["method"], row["partner"]) == (f"{METHODS[method].engine},ngram-mod", "ngram-mod")
-    assert (row["partner_drafted"], row["partner_accepted"]) == (8, accepted)
-    assert row["accepted_per_position"] == [3, 2, 1, 0, 0, 0, 0, 0]
 
 
 def test_who_a_row_is_comes_from_the_block_that_is_asked_for(made, block):

@@ -138,7 +138,7 @@ def check_rejected_drafts(run: Run, given: Evidence) -> Finding:
     method = BY_TYPE.get(run.method) if run.protocol == Protocol.PAIRED else None
     controlled = run.draft_model in given.settings.unrelated_drafts
     if not method or is_ngram(method) or controlled or run.forced_acceptance is not None:
-        return Finding("only what a network drafts alone for its own target is due to be accepted")
+        return Finding("only what a network drafts for its own target is due to be accepted")
     counts, limits = given.drafting[run.engine, run.target, run.draft], given.limits
     if counts["rounds"] < limits.least_rounds:
         return Finding(f"it drafted in fewer than {limits.least_rounds} rounds")

@@ -99,8 +99,8 @@ class Suite(Strict):
     llama.cpp advises for MoEs. Where it is measured until it is decided (greedily, by an engine of
     source `pypi`) n-grams are first played on what each target wrote alone: then also 2 and 4
     tokens looked up, and 4 and 16 drafted, of all of which the best two are measured. In stages
-    `p_min` of 0.5 and 0.75 join at the best one or two γ of each model or head, and in the end its
-    best setting with the best n-gram method beside it"""
+    `p_min: [0.5, 0.75]` joins at the best one or two γ of each model or head, and in the end the
+    best of them with the best n-gram method beside it"""
     gammas: Distinct[DraftLength] = Field(default=[])
     """draft lengths γ: the most tokens drafted in a round"""
     prompts: Distinct[Name | PositiveInt] = Field(default=[])
