@@ -1,4 +1,4 @@
-"""What arms need of a budget of memory, by hand, and the words with which they need less."""
+"""Needs of a budget of memory, by hand, and words with which arms need less."""
 
 import pytest
 

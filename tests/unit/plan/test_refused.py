@@ -64,6 +64,18 @@ def own(study, tmp_path):
     return Own(study, tmp_path)
 
 
+def test_a_budget_of_memory_gives_each_arm_words_and_needs_its_files(own):
+    own.config["measurement"]["memory"] = 0.3  # GiB: less than the allowances of two contexts
+    campaign = own.campaign()
+    words, needs = zip(*campaign.config.fitted.values(), strict=True)
+    assert [need < 0.3 * 2**30 for need in needs] == [True, False]
+    [block, *_] = campaign.blocks.values()
+    assert tuple(arm.fitted for arm in block.arms) == words
+    own.draft.unlink()
+    with pytest.raises(ConfigError, match=f"measurement.memory: {own.draft} is not here"):
+        own.campaign()
+
+
 def test_a_type_that_llama_quantize_does_not_have_is_refused(own):
     for kind in ("Q4_K_M", "Q4_K", "F32", "Q2_0"):
         own.models["small"] = {"kind": "quantize", "source": "draft", "type": kind}

@@ -72,6 +72,8 @@ def launch_line(config: Config, target: str, run: Mapping[str, Any], *, gpu: boo
     layers = config.measurement.gpu_layers if gpu else 0
     words = tuple(shlex.split(run["engine_options"]))
     flags = computing_flags(layers, words)
+    if config.measurement.memory:  # of which the context takes a part
+        flags += ["--ctx-size", str(config.measurement.context)]
     line = ["llama-server", "-m", model_file(config, target), *flags]
     if "method" in run:
         file = run["draft_model"]

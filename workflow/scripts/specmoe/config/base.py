@@ -46,8 +46,8 @@ DraftLength = Annotated[int, Field(gt=0, le=LONGEST_DRAFT)]
 # More repeats or passes are a slip of the hand: their jobs alone would take days to list.
 Times = Annotated[int, Field(gt=0, le=1000)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-# A size with its unit; a number alone is of GiB.
-Bytes = Annotated[
+# Of memory, with its unit; a number alone is of GiB.
+Size = Annotated[
     ByteSize,
     BeforeValidator(lambda given: f"{given}GiB" if str(given)[-1:].isdigit() else given),
     PlainSerializer(lambda size: f"{size}B", when_used="json"),

@@ -10,16 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from specmoe.config.base import (
-    Bytes,
-    Distinct,
-    DraftLength,
-    Name,
-    Strict,
-    TextPath,
-    Times,
-    UserPath,
-)
+from specmoe.config.base import Distinct, DraftLength, Name, Size, Strict, TextPath, Times, UserPath
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.engines import ArmArgs, Backend, Engine, EngineArgs, EngineVariable
 from specmoe.config.factors import Vary
@@ -202,7 +193,7 @@ class Measurement(Strict):
     engine_args: EngineArgs = Field(default=[])
     """further arguments of every llama-server, such as `[--numa, distribute]`; rows have
     them. Flags that other keys decide are refused, and the engine judges the rest"""
-    memory: Bytes | None = None
+    memory: Size | None = None
     """one budget of memory for each arm, as `12 GiB`, `12GB` or a number of GiB: of the GPU, or on
     a CPU of the process. An arm gets the words by which it fits with what drafts, its caches and
     its states: on a GPU the fewest layers of experts in main memory (`--n-cpu-moe`), or of a dense

@@ -1,4 +1,4 @@
-"""What a server needs of a budget of memory, and the words with which it needs less.
+"""The needs of servers of a budget of memory, and words with which they need less.
 
 The budget is a GPU's memory, or on a CPU the process's. llama-server's own `--fit` does otherwise
 (common/fit.cpp): it fits what is free when it starts, so the second of two servers gets less, and
