@@ -356,10 +356,8 @@ def comparison(analysis: Analysis) -> pd.DataFrame:
     known = frame[["recomputed", "measured"]].notna().any(axis=1)
     frame = frame[(frame["source"] != CELLS) & (frame["what"] != "runs total") & known]
     bound = frame["relation"] == "<"
-    return frame.assign(
-        printed=frame["printed"].where(~bound, "< " + frame["printed"]),
-        digits=frame["digits"].mask(bound, 2),
-    )
+    printed = frame["printed"].where(~bound, "< " + frame["printed"])
+    return frame.assign(printed=printed, digits=frame["digits"].mask(bound, 2))
 
 
 def compared_settings(analysis: Analysis) -> pd.DataFrame:
