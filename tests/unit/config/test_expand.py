@@ -67,6 +67,6 @@ def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(
     for block in (one for one in list_blocks(staged, gpu=False) if TEXTS not in one.block):
         models = [arm.name for arm in usual[block.block].arms if arm.p_min == 0]
         waiting = {arm.name for arm in block.arms if arm.waits}
-        assert begun(block) == usual[block.block]
+        assert begun(block).arms == tuple(arm for arm in block.arms if not arm.waits)
         assert len(waiting) == len(models) * (2 + 6)
         assert {f"{model}-p0.75" for model in models} <= waiting
