@@ -106,9 +106,9 @@ def controls(analysis: Analysis) -> pd.DataFrame:
     if beside.empty:
         return settings
     failed = beside["runs"].where(beside["failed"], 0)
-    added = {"controls_failed": failed, "controls_passed": beside["runs"] - failed}
-    added |= dict.fromkeys(["acceptance_rate", "measured_by"])
-    beside = beside.assign(control="baselines beside it", due="1×", **added)
+    counts = {"controls_failed": failed, "controls_passed": beside["runs"] - failed}
+    beside = beside.assign(control="baselines beside it", due="1×", **counts)
+    beside = beside.assign(acceptance_rate=None, measured_by=None)
     return pd.concat([settings, beside], ignore_index=True) if len(settings) else beside
 
 
