@@ -1,13 +1,13 @@
 """Golden numbers: what the shipped campaigns render to, compared with an earlier commit.
 
-Usage: python tests/golden.py [check | write | render FOLDER | compare OLD NEW]
+Usage: python tests/golden.py [check | write]
 
-`render` writes into a folder, for every shipped campaign (and the study's rows where a copy of them
-is beside the checkout), the tables of the analysis as CSV, the tables in TeX, the advice, the audit
-and the words of the page; and the rows that the recorded blocks of `golden_blocks.tar.xz` become.
-`check` renders this checkout and compares it with the digests of `golden.txt`. Where they differ it
-also renders the commit that wrote the digests, and prints which files differ. `write`
-writes the digests of this checkout: the commit that does it says what changed, and why.
+It renders into `results/golden/`, for every shipped campaign (and the study's rows where a copy of
+them is beside the checkout), the tables of the analysis as CSV, the tables in TeX, the advice, the
+audit and the words of the page; and the rows that the recorded blocks of `golden_blocks.tar.xz`
+become. `check` compares those of this checkout with the digests of `golden.txt`. Where they differ
+it also renders the commit that wrote the digests, and prints which files differ. `write` writes the
+digests of this checkout: the commit that does it says what changed, and why.
 """
 
 import hashlib
@@ -27,6 +27,7 @@ BLOCKS = ROOT / "tests/golden_blocks.tar.xz"
 STUDY = "atomgradient"
 STUDY_ROWS = ROOT.parent / "shared/reference/published/runs.csv"
 SCRATCH = ROOT / "results/golden"
+NOW = SCRATCH / "now"
 TARGETS = ["tables", "page", "advise"]
 COLLECT = """
 import json
@@ -146,16 +147,10 @@ def at(commit: str) -> Path:
     return folder
 
 
-def compare(old: Path, new: Path) -> None:
-    """Show which files differ, and by how many lines; without `--stat` git shows the lines."""
-    subprocess.run(["git", "diff", "--no-index", "--stat=200", old, new], check=False)
-
-
 def check() -> None:
     """Compare this checkout with the digests; end with an error where they differ."""
-    now = SCRATCH / "now"
-    render(now)
-    found = digests(now)
+    render(NOW)
+    found = digests(NOW)
     wanted = dict(line.split() for line in DIGESTS.read_text().splitlines())
     if not STUDY_ROWS.exists():
         wanted = {name: one for name, one in wanted.items() if not name.startswith(STUDY)}
@@ -164,23 +159,21 @@ def check() -> None:
         return
     log = ["git", "log", "-1", "--format=%h", "--", str(DIGESTS)]
     commit = subprocess.check_output(log, cwd=ROOT, text=True).strip()
-    compare(at(commit), now)
+    # By how many lines files differ; without `--stat` git shows the lines.
+    shown = ["git", "diff", "--no-index", "--stat=200", at(commit), NOW]
+    subprocess.run(shown, check=False)
     changed = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
     sys.exit(f"golden: not as of {commit}: {', '.join(changed)}")
 
 
-def main(command: str = "check", *folders: str) -> None:
+def main(command: str = "check") -> None:
     """Do what the command line says."""
     if command == "check":
         check()
     elif command == "write":
-        render(SCRATCH / "now")
-        lines = [f"{name} {digest}\n" for name, digest in digests(SCRATCH / "now").items()]
+        render(NOW)
+        lines = [f"{name} {digest}\n" for name, digest in digests(NOW).items()]
         DIGESTS.write_text("".join(lines))
-    elif command == "render":
-        render(Path(folders[0]).resolve())
-    elif command == "compare":
-        compare(*map(Path, folders))
     else:
         sys.exit(__doc__)
 

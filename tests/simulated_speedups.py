@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specmoe.analysis.decision import GAINS, LITTLE, Answer, decide, decide_by_kind
-from specmoe.analysis.intervals import (
-    Mean,
-    Stratum,
-    moderate,
-    on_such_prompts,
-    on_these_prompts,
-)
+from specmoe.analysis.intervals import Mean, Stratum, moderate, on_such_prompts, on_these_prompts
 from specmoe.analysis.noise import prior, session_of
 from specmoe.config.schema import Statistics
 
@@ -74,10 +68,7 @@ class World:
         at += self.prompts * np.arange(self.repeats)[:, None]
         noise = self._noise(generator, times, self.run, at.size)[..., at]
         if self.block is not None:
-            noise = replace(self, alike=0.0)._noise(generator, times, self.run, at.size)
-            noise = noise.reshape(times, self.settings, *shape)
-            if not self.recorded:
-                noise += self._noise(generator, times, self.block, self.repeats)[..., None]
+            noise += self._noise(generator, times, self.block, self.repeats)[..., None]
             at = np.broadcast_to(np.arange(self.repeats)[:, None], shape)
         truths = np.reshape(truths, (self.settings, -1))
         truths = np.broadcast_to(truths, (self.settings, self.of_kind[-1] + 1))

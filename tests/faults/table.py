@@ -237,9 +237,6 @@ refused({
     "braces_in_the_name_of_a_prompt": (text("as{x}.txt", "a text"),
         r"prompts.texts.code.file: '\S*as\{x\}\.txt' has braces,"
         " by which snakemake names wildcards"),
-    # Workloads.
-    "a_prompt_in_another_encoding": (text("old.txt", ""), write("old.txt", b"caf\xe9"),
-        r"ConfigError: \S*/old\.txt: no text in UTF-8 \(byte 3\)"),
 })  # fmt: skip
 
 # Records, by the verb that collects them.
@@ -254,8 +251,6 @@ unread({
     "a_record_without_its_machine": (in_record("machine", None), f"{damaged} .*machine"),
     "a_record_that_measured_no_json": (measured_no_json,
         rf"{damaged} it is no JSON \(.*\); delete \S*store/\S* and run snakemake again"),
-    "a_record_whose_head_is_nested": (change(RECORD, lambda text: b"[" * 100_000 + text),
-        f"{damaged} it is no record; delete"),
     "a_pipe_for_a_record": (delete(RECORD), lambda scene: os.mkfifo(scene.file(RECORD)),
         f"{damaged} it is no record; delete"),
 })  # fmt: skip

@@ -396,10 +396,7 @@ def controlled(failed: int = 0) -> Analysis:
 
 
 def runs_of_pair(
-    speedups: Mapping[str, float],
-    *,
-    gammas: tuple[int, ...] = (4,),
-    forced: float | None = None,
+    speedups: Mapping[str, float], *, gammas: tuple[int, ...] = (4,), forced: float | None = None
 ) -> pd.DataFrame:
     """Return runs of both targets: three repeats of two prompts."""
     prompts, repeats = ("code", "letter"), 3

@@ -106,7 +106,8 @@ def test_a_difference_is_named_by_its_place(found, asked, said):
 
 
 def test_a_file_that_is_no_record_has_no_head(tmp_path):
-    for text in (b"", b"{}", b"[]\n", b"\xff\n", b'{"request": 1, "seconds": "", "sha256": 3}\n'):
+    odd = b'{"request": 1, "seconds": "", "sha256": 3}\n'
+    for text in (b"", b"{}", b"[]\n", b"\xff\n", b"[" * 100_000, odd):
         (tmp_path / "r0.jsonl").write_bytes(text)
         assert head_of(tmp_path / "r0.jsonl") is None
     assert head_of(tmp_path / "none.jsonl") is None

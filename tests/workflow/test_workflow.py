@@ -49,11 +49,10 @@ def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
 
 
 def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakemake, tmp_path):
-    targets = re.findall(r"^(\w+) +[A-Z].*\.$", snakemake("help", folder=tmp_path), re.MULTILINE)
-    assert {"plan", "paper", "tables", "runs", "page", "advise", "suite_moe_baseline"} <= set(
-        targets
-    )
-    assert not {"collect_table", "measure_block", "fill_paper"} & set(targets)
+    printed = snakemake("help", folder=tmp_path)
+    targets = {*re.findall(r"^(\w+) +[A-Z].*\.$", printed, re.MULTILINE)}
+    assert {"plan", "paper", "tables", "runs", "page", "advise", "suite_moe_baseline"} <= targets
+    assert not {"collect_table", "measure_block", "fill_paper"} & targets
     assert not list(tmp_path.glob("results/m2-ultra/*.json"))  # help plans and records nothing
 
 
@@ -223,14 +222,6 @@ def test_without_tex_everything_else_is_made_and_a_line_says_how_to_install_it(
     assert "paper/main.pdf is not made without latexmk: on Debian or Ubuntu `apt-get" in printed
     assert (measured / "paper/tables/speculation.tex").exists()
     assert not (measured / "paper/main.pdf").exists()
-
-
-def test_a_path_with_shell_code_is_only_a_path(measured, tiny, campaign, tmp_path):
-    hostile = tmp_path / "a {x} $(touch pwned) '; touch pwned #.gguf"
-    shutil.copy(measured / "results/models/tiny/draft.gguf", hostile)
-    tiny["model_sets"]["tiny"]["hostile"] = {"kind": "path", "path": str(hostile)}
-    campaign(tiny, "results/models/tiny/hostile.json")
-    assert not list(tmp_path.rglob("pwned"))
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])

@@ -19,7 +19,7 @@ from ...conftest import CSV, ROOT, needs_csv
 from .. import paper_analyses as made
 from ..paper_analyses import full, named
 
-REPORTED = read_reported(ROOT / "resources/reported")
+REPORTED = read_reported()
 SETTING = "speedup moe_q4 draft_0.8b 4"
 
 

@@ -13,6 +13,7 @@ import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
@@ -90,11 +91,8 @@ def judge_divergences(campaign: "Opened", target: str, log: Path) -> None:
     rows: Any = read_runs(campaign.places.data / "runs.parquet").to_dict("records")
     measured = asked.progress.measured_blocks
     blocks = [block for block in measured if campaign.blocks[block].target == target]
-    judged, _ = asked.records.measured_once(
-        name,
-        asked.rereading(target, blocks),
-        lambda: judge_target(campaign, target, rows, log),
-    )
+    judge = partial(judge_target, campaign, target, rows, log)
+    judged, _ = asked.records.measured_once(name, asked.rereading(target, blocks), judge)
     replace_text(campaign.places.folder / f"{name}.json", json.dumps(judged, indent=1) + "\n")
 
 
@@ -108,7 +106,7 @@ def analyse(campaign: "Opened", compare_with: tuple[Path, ...] = ()) -> None:
     if analysis.campaign["is_study"].iloc[0]:
         from specmoe.study.headline import tables_of_study
 
-        study = tables_of_study(analysis, others, campaign.places.root / "resources/reported")
+        study = tables_of_study(analysis, others)
     Analysis(analysis.tables, **study).write(campaign.places.folder / "analysis")
 
 

@@ -157,22 +157,20 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     """
     settings = analysis.break_even
     looks = target_looks(settings)
-    solid = {series: look._replace(line="-") for series, look in looks.items()}
-    forced = {series: look._replace(marker="s") for series, look in looks.items()}
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         line = members.drop_duplicates("gamma")
         # Where possibly no rate pays, the interval is open above.
         top = line["break_even_high"].fillna(1.0).where(line["break_even_low"].notna())
         line = line.assign(break_even_high=top)
-        parts.draw_series(axes, line, "gamma", "break_even", solid)
+        parts.draw_series(axes, line, "gamma", "break_even", looks, line="-")
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
         # A suite that forces acceptance has several rates at each γ.
         curves, measured = ["suite", "forced_acceptance"], members.dropna(subset="suite")
         for _, of_curve in measured.groupby(curves, sort=False, dropna=False):
-            looked = forced if of_curve["forced_acceptance"].notna().any() else looks
-            parts.draw_series(axes, of_curve, "gamma", "acceptance_rate", looked, hollow=True)
+            how = {"marker": "s"} if of_curve["forced_acceptance"].notna().any() else {}
+            parts.draw_series(axes, of_curve, "gamma", "acceptance_rate", looks, hollow=True, **how)
         parts.powers_of_two(axes, settings["gamma"])
         axes.set_ylim(-0.03, 1.06)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))

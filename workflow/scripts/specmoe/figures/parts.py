@@ -96,17 +96,19 @@ def draw_series(
     *,
     by: str = "series",
     hollow: bool = False,
+    **instead: Any,
 ) -> None:
     """Draw a column of the settings of each `by` as a line, side by side; dotted if hollow.
 
-    Its intervals are from `<column>_low` to `<column>_high`, where there are such.
+    Its intervals are from `<column>_low` to `<column>_high`, where there are such. Parts of all
+    looks may have others `instead`.
     """
     ends = [end if end in settings else column for end in (f"{column}_low", f"{column}_high")]
     lines = list(settings.groupby(by, sort=False))
     step = min(_DODGE_PT, _SPREAD_PT / max(len(lines), 1))
     figure: Any = axes.figure
     for place, (series, members) in enumerate(lines):
-        look = looks[str(series)]._replace(line=":") if hollow else looks[str(series)]
+        look = looks[str(series)]._replace(**({"line": ":"} if hollow else {}) | instead)
         dodge = step * (place - (len(lines) - 1) / 2)
         shown = members[[x, column, *ends]].to_numpy(float, na_value=nan)
         at, values, lows, highs = shown.T

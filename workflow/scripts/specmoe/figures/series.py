@@ -71,8 +71,8 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
             curve, low, high = ends.to_numpy(float).T
             axes.plot(gammas, curve, color=look.colour, linestyle=look.line, linewidth=1)
             axes.fill_between(gammas, low, high, color=look.colour, alpha=0.15, linewidth=0)
-        marks = {series: look._replace(line="none") for series, look in looks.items()}
-        parts.draw_series(axes, members[members["speedup"].notna()], "gamma", "speedup", marks)
+        known = members[members["speedup"].notna()]
+        parts.draw_series(axes, known, "gamma", "speedup", looks, line="none")
         parts.whole_numbers(axes)
         parts.mark_no_change(axes)
 
@@ -159,11 +159,10 @@ def plot_state(analysis: Analysis) -> Figure | None:
     """
     quarters = analysis.state
     looks = target_looks(quarters.assign(series=quarters["target"]))
-    marks = {target: look._replace(line="none") for target, look in looks.items()}
     other = "other_tokens_per_second"
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        parts.draw_series(axes, members, other, "speedup", marks, by="target")
+        parts.draw_series(axes, members, other, "speedup", looks, by="target", line="none")
         colour = looks[str(members["target"].iloc[0])].colour
         axes.plot(members[other], members["expected"], color=colour, linewidth=0.8)
         parts.mark_no_change(axes)

@@ -81,7 +81,7 @@ def plot_categories(analysis: Analysis) -> Figure | None:
     if not (settings["prompts"] > 1).any():
         return None
     drafts, gammas = settings["draft_label"].map(short), settings["gamma"].astype(str)
-    settings["setting"] = drafts + ", γ = " + gammas
+    settings = settings.assign(setting=drafts + ", γ = " + gammas)
     most = max(1, min(_MOST_MARKS // settings["category"].nunique(), len(MARKERS)))
     means = settings.groupby(["series", "setting"])["speedup"].mean()
     places = means.groupby("series").rank(ascending=False).groupby("setting").min()

@@ -189,11 +189,6 @@ def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Back
     return round((of_gpu or memory_bytes) * USABLE.get(backend, 0.9))
 
 
-def working_bytes(slots: int, context: int) -> int:
-    """Return the bytes that a process with so many slots needs besides its weights."""
-    return WORKING_BYTES + (slots - 1) * context * CACHE_BYTES_PER_TOKEN
-
-
 def memory_needed(
     block: Block, arms: Iterable[Arm], sizes: Mapping[str, int], backend: Backend
 ) -> int:
@@ -203,7 +198,8 @@ def memory_needed(
     # alone computes on the mapped files, which processes share.
     models = [*chain.from_iterable(files)]
     weights = sum(sizes[model] for model in ({*models} if backend == Backend.METAL else models))
-    return weights + len(files) * working_bytes(block.slots, block.context)
+    cache = (block.slots - 1) * block.context * CACHE_BYTES_PER_TOKEN
+    return weights + len(files) * (WORKING_BYTES + cache)
 
 
 # The names that llama.cpp gives to the devices of a backend, less their number.

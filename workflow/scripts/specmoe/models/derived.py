@@ -49,12 +49,7 @@ from specmoe.text import exit_status
 
 
 def make_entry(
-    known: Mapping[str, AnyModel],
-    name: str,
-    engine: Path | None,
-    root: Path,
-    out: Path,
-    log: Path,
+    known: Mapping[str, AnyModel], name: str, engine: Path | None, root: Path, out: Path, log: Path
 ) -> None:
     """Make one of the models of a set of the configuration; what it is made from lies beside it.
 

@@ -106,8 +106,7 @@ def ways_to_fit(
     drafting = target.mtp if arm.method == Method.MTP else []
     drafting = [*drafter.layers, *drafter.mtp, drafter.others] if drafter else drafting
     sizes = needs(layers, states)
-    whole = process + sum(sizes) + target.others.weights
-    whole += context * bool(drafting) + sum(needs(drafting))
+    whole = process + context * bool(drafting) + sum(sizes) + sum(needs([target.others, *drafting]))
     if not gpu:
         spared = round(_SPARED * tokens * sum(one.cache for one in layers))
         return [(_UNMAPPED, whole), ((*_UNMAPPED, *_EIGHT_BITS), whole - spared)]

@@ -118,16 +118,13 @@ def write_data(analysis: Analysis, recording: Recording | None, folder: Path) ->
     folder.mkdir(parents=True, exist_ok=True)
     if recording:
         replace_text(folder / "trace.json", recording.model_dump_json(indent=1) + "\n")
+    said = list[tuple[str, ...]]()
     for name in data_names(analysis):
-        frame: pd.DataFrame = getattr(analysis, name)
+        frame, table = getattr(analysis, name), TABLES[name]
         frame.to_parquet(folder / f"{name}.parquet", index=False)
         file = folder / f"{name}.csv"
         frame.map(spreadsheet_text).to_csv(file, index=False, lineterminator="\n")
-    said = (
-        (name, column, kind, TABLES[name].meanings[column])
-        for name in data_names(analysis)
-        for column, kind in TABLES[name].columns.items()
-    )
+        said += [(name, key, kind, table.meanings[key]) for key, kind in table.columns.items()]
     columns = pd.DataFrame(said, columns=["table", "column", "type", "meaning"])
     columns.to_csv(folder / "columns.csv", index=False, lineterminator="\n")
 

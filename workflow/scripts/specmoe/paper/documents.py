@@ -110,8 +110,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "labels_of": settings.groupby("family")["target_label"].unique().map(list).to_dict(),
         "acceptance": ends(100 * settings["acceptance_rate"]),
         "method_settings": views.method_settings(analysis),
-        "with_loads": "requests" in set(analysis.levels["factor"]),
-        "with_turns": "turns" in set(analysis.levels["factor"]),
+        "varied": {*analysis.levels["factor"]},
         "at_levels": views.fastest_at_levels(analysis),
         # What the audit counts.
         "counts": whole,

@@ -22,7 +22,7 @@ from specmoe.config.schema import Config
 from specmoe.errors import PlanError
 from specmoe.files import ROOT, at_home, read_record
 from specmoe.hardware.description import PROBED, machine_facts, probe
-from specmoe.hardware.machine import devices_of, usable_memory, working_bytes
+from specmoe.hardware.machine import devices_of, memory_needed, usable_memory
 from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, START_S, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.text import duration, fill_template
@@ -82,16 +82,17 @@ class Plan:
 
         With one budget it is each arm, with the words by which it fits.
         """
-        needs, sizes = dict[str, int](), self.inventory.sizes
+        needs = dict[str, int]()
+        sizes = {model: size.file_bytes for model, size in self.inventory.sizes.items()}
         if fitted := self.config.fitted:
             needs = {f"{arm}: {shlex.join(words)}": need for arm, (words, need) in fitted.items()}
         for block in self.blocks:
             at_once = f", {block.slots} requests at once" if block.slots > 1 else ""
-            working = working_bytes(block.slots, block.context)
-            for files in {block.files_of(arm) for arm in block.arms}:
-                if not fitted and all(model in sizes for model in files):
+            for arm in block.arms:
+                files = block.files_of(arm)
+                if not fitted and sizes.keys() >= {*files}:
                     words = " with ".join(map(self.config.label, files)) + at_once
-                    needs[words] = sum(sizes[model].file_bytes for model in files) + working
+                    needs[words] = memory_needed(block, [arm], sizes, self.backend)
         return dict(sorted(needs.items(), key=lambda need: -need[1]))
 
     @property

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise, permutations
 from math import inf, isnan
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -280,14 +279,9 @@ CLAIMS = {
 }
 
 
-def tables_of_study(
-    analysis: Analysis, others: Iterable[Analysis], reported: Path
-) -> dict[str, pd.DataFrame]:
-    """Return the tables that compare an analysis with the study, and with `others` beside it.
-
-    `reported` is the folder of the study's printed numbers.
-    """
-    printed, judged = read_reported(reported), with_study_names(analysis)
+def tables_of_study(analysis: Analysis, others: Iterable[Analysis]) -> dict[str, pd.DataFrame]:
+    """Return the tables that compare an analysis with the study, and with `others` beside it."""
+    printed, judged = read_reported(), with_study_names(analysis)
     tables = {
         "claims": judge_claims(CLAIMS, judged),
         "comparison": compare_printed(printed, judged, map(with_study_names, others)),

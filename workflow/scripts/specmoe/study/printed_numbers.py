@@ -5,7 +5,6 @@ The name of a number is a quantity and its ids, such as `speedup moe_q4 draft_0.
 
 from collections.abc import Iterable
 from math import nan
-from pathlib import Path
 
 import pandas as pd
 
@@ -13,6 +12,7 @@ from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.summaries import by_model
 from specmoe.analysis.views import length_settings, text_settings, usual_settings
 from specmoe.config.models import CELLS
+from specmoe.files import ROOT
 from specmoe.study.study_rows import SUITES
 
 _SETTING = ["target", "draft", "gamma"]
@@ -26,7 +26,7 @@ _ESTIMATED = "moe_q4 draft_0.8b 16"
 _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 
 
-def read_reported(folder: Path) -> pd.DataFrame:
+def read_reported() -> pd.DataFrame:
     """Return the printed numbers, one a row.
 
     Columns: what, source, relation (`=` or `<`), printed (text), digits (decimals printed), because
@@ -34,12 +34,12 @@ def read_reported(folder: Path) -> pd.DataFrame:
     """
     parts = []
     for number in (3, 4, 5, 6):
-        settings = _read(folder / f"table{number}.csv")
+        settings = _read(f"table{number}")
         ids = [column for column in ("suite", *_SETTING) if column in settings.columns]
         parts.append(_with_names(settings, ids).assign(source=f"Table {number}", relation="="))
-    numbers = pd.concat([*parts, _read(folder / "claims.csv")], ignore_index=True)
+    numbers = pd.concat([*parts, _read("claims")], ignore_index=True)
     numbers = numbers[["what", "source", "relation", "printed"]]
-    numbers = numbers.merge(_read(folder / "because.csv"), "left", "what").fillna({"because": ""})
+    numbers = numbers.merge(_read("because"), "left", "what").fillna({"because": ""})
     return numbers.assign(digits=numbers["printed"].str.partition(".")[2].str.len())
 
 
@@ -125,7 +125,8 @@ def _with_names(frame: pd.DataFrame, ids: list[str]) -> pd.DataFrame:
     return long.assign(what=[" ".join(map(str, parts)) for parts in words])
 
 
-def _read(file: Path) -> pd.DataFrame:
+def _read(name: str) -> pd.DataFrame:
+    file = ROOT / f"resources/reported/{name}.csv"
     return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
