@@ -97,11 +97,10 @@ def time_passes_of_model(
 
 def measure_passes(passes: TimedPasses, job: Job) -> dict[str, Any]:
     """Return the record of the passes of the job's target."""
-    listed = " ".join(f"{outputs}:{n_tokens}" for outputs, n_tokens in passes.passes)
     widest = max(n_tokens for _, n_tokens in passes.passes)
     passes = replace(passes, context=max(passes.context, passes.depth + passes.row * widest))
     places = passes.depth, passes.samples, passes.seconds or "inf"
-    words = "time", job.root / passes.text, *places, passes.row, listed
+    words = "time", job.root / passes.text, *places, passes.row, json.dumps(passes.passes)
     printed, attempts = measure_undisturbed(
         lambda: job.run(words, passes, passes.samples),  # each takes about as long as a run
         lambda: Watch(None, job.backend, passes.environment),
@@ -174,8 +173,7 @@ def _read(
 ) -> Iterator[dict[str, Any]]:
     """Yield the lines that our program prints in a task that reads texts."""
     file = job.server_log.with_suffix(".texts")
-    lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
-    file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
+    file.write_text(json.dumps([(len(prompt), (*prompt, *tokens)) for prompt, tokens in texts]))
     longest = max(len(prompt) + len(tokens) for prompt, tokens in texts)
     alone = replace(block, context=longest, engine_args=())
     printed = job.run((task, file, *words), alone, len(texts))
