@@ -19,7 +19,6 @@ from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block, TimedPasses
-from specmoe.engine.identity import fact
 from specmoe.engine.job import Job
 from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.hardware.machine import machine_id
@@ -208,35 +207,21 @@ def widest_move(first: Iterable[Sequence[Proposal]], second: Iterable[Sequence[P
     return max(moves, default=0.0)
 
 
-def score_texts(
-    campaign: LoadedCampaign,
-    draft: str,
-    records: Iterable[tuple[Block, Mapping[str, Any]]],
-    log: Path,
-) -> dict[str, Any]:
-    """Score the outputs of baselines by a draft model, and return the record.
-
-    `records` are those of blocks with a baseline; `log` receives the program's output.
-    """
-    blocks = [*records]
-    texts, block = texts_of(blocks), blocks[0][0]
+def score_texts(texts: Sequence[Text], block: Block, job: Job) -> dict[str, Any]:
+    """Return what a record has of texts that a draft model, the job's, scores."""
     # Upcycled models write what their dense one does. Shortest prompts first: narrow batches take
     # long, so those of the first texts.
     distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
-    with exclusive_job(campaign, f"agreement/{draft}", draft, log) as job:
-        scores = score(distinct, block, job)
-        moves = [
-            widest_move(scores[:again], score(distinct[:again], block, job, n_tokens))
-            for n_tokens in _NARROWER
-        ]
+    scores = score(distinct, block, job)
+    moves = [
+        widest_move(scores[:again], score(distinct[:again], block, job, n_tokens))
+        for n_tokens in _NARROWER
+    ]
     of_ids = dict(zip(distinct, scores, strict=True))
     kept = ("agrees", "confidence", "lead_nats")
     return {
-        "draft": draft,
-        "engine": campaign.engine_id,
-        "draft_sha256": fact(campaign.places.info(draft), "sha256"),
         "machine": machine_id(),
         "moved_nats": max(moves),
         "texts": [
@@ -247,17 +232,23 @@ def score_texts(
     }
 
 
-def play_ngrams(
+def read_texts(
     campaign: LoadedCampaign,
-    target: str,
+    name: str,
     records: Iterable[tuple[Block, Mapping[str, Any]]],
+    ngrams: Sequence[Arm],
     log: Path,
-    *,
-    arms: Sequence[Arm],
 ) -> dict[str, Any]:
-    """Play the rounds of n-gram settings on what a target wrote, as in `score_texts`."""
-    blocks, files = [*records], {arm.draft_model for arm in arms if arm.draft_model}
-    replays = load_info(campaign.places.info(target)).replays
-    with exclusive_job(campaign, f"ngrams/{target}", target, log, files) as job:
-        played = play(texts_of(blocks), arms, blocks[0][0], job, replays=replays)
-    return {"target": target, "engine": campaign.engine_id, "texts": played}
+    """Return the record of a name: a draft model scores texts, or a target's `ngrams` are played.
+
+    `records` are those of blocks with a baseline; `log` receives the program's output.
+    """
+    model, blocks = name.partition("/")[2], [*records]
+    texts, block, info = texts_of(blocks), blocks[0][0], load_info(campaign.places.info(model))
+    files = {arm.draft_model for arm in ngrams if arm.draft_model}
+    with exclusive_job(campaign, name, model, log, files) as job:
+        if ngrams:
+            read = {"target": model, "texts": play(texts, ngrams, block, job, replays=info.replays)}
+        else:
+            read = {"draft": model, "draft_sha256": info.sha256} | score_texts(texts, block, job)
+    return {"engine": campaign.engine_id} | read
