@@ -46,15 +46,15 @@ def record(moe_job):
 
 
 def loads_of(record):
-    """Return a run of each load, by arm."""
-    return {run["arm"]: run for run in record["runs"]}
+    """Return the runs of each load, by arm; all have the numbers of their load."""
+    arms = {run["arm"] for run in record["runs"]}
+    return {arm: [run for run in record["runs"] if run["arm"] == arm] for arm in arms}
 
 
 def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_job):
-    for name, load in loads_of(record).items():
-        measured = [run for run in record["runs"] if run["arm"] == name]
-        tokens = sum(len(run["answer"]["tokens"]) for run in measured)
-        counted = load["load_metrics"]
+    for runs in loads_of(record).values():
+        tokens = sum(len(run["answer"]["tokens"]) for run in runs)
+        load, counted = runs[0], runs[0]["load_metrics"]
         assert tokens == len(PROMPTS) * TOKENS
         assert tokens + load["load_filled"] == counted[GENERATED]
         assert tokens <= load["load_tokens"] <= tokens + load["load_filled"]
@@ -68,23 +68,22 @@ def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_jo
         for one in request["verifications"]
     )
     warm_up = re.findall(r"draft acceptance = \S+ \( *\d+ accepted / +(\d+) generated", speculative)
-    counted = loads_of(record)["draft/g4"]["load_metrics"]
+    counted = loads_of(record)["draft/g4"][0]["load_metrics"]
     assert counted[ROUNDS] <= rounds
     assert counted[DRAFTED] <= sum(map(int, warm_up)) + CLIENTS * 4 * TOKENS
     assert 0 < counted[ACCEPTED] <= counted[DRAFTED]
 
 
 def test_as_many_requests_are_served_from_the_first_to_the_last(record):
-    for name, load in loads_of(record).items():
-        runs = [run for run in record["runs"] if run["arm"] == name]
+    for runs in loads_of(record).values():
         spans = {slot: [] for slot in range(CLIENTS)}
         for run in runs:
             start = datetime.fromisoformat(run["started_at"])
             spans[run["slot"]].append((start, start + timedelta(milliseconds=run["wall_ms"])))
         starts, ends = zip(*chain.from_iterable(spans.values()), strict=True)
         window = (max(ends) - min(starts)).total_seconds()
-        assert load["load_s"] == pytest.approx(window, rel=0.2, abs=0.2)
-        assert load["load_filled"] >= CLIENTS * TOKENS  # before, and at the end
+        assert runs[0]["load_s"] == pytest.approx(window, rel=0.2, abs=0.2)
+        assert runs[0]["load_filled"] >= CLIENTS * TOKENS  # before, and at the end
         for own in spans.values():
             assert own
             assert all(end <= start for (_, end), (start, _) in pairwise(sorted(own)))

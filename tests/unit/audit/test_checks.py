@@ -480,8 +480,6 @@ def test_the_repeat_that_differs_from_the_others_is_named():
     assert "none/r1 had another prompt" in finding(audit, "unjudged_text")["why"]
     found = finding(audit, "determinism")
     assert (found["verdict"], found["why"][:10]) == ("not judged", "the prompt")
-    alone = after("determinism", run="P/draft/none/r0")
-    assert (alone["verdict"], alone["why"]) == ("not applicable", "there is one repeat")
 
 
 def test_runs_are_counted_by_setting_by_prompt_and_in_all():
