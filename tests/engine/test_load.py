@@ -89,7 +89,7 @@ def test_as_many_requests_are_served_from_the_first_to_the_last(record):
             assert all(end <= start for (_, end), (start, _) in pairwise(sorted(own)))
 
 
-def test_rows_have_their_own_counts_and_those_of_their_load(record):
+def test_rows_have_their_own_counts_and_text_and_the_counts_of_their_load(record):
     found = rows(record)
     check_rows(found)
     assert {(row["target"], row["level"], row["concurrency"]) for row in found} == {
@@ -108,11 +108,7 @@ def test_rows_have_their_own_counts_and_those_of_their_load(record):
         counts = enumerate(row["drafted_lengths"])
         assert sum(length * count for length, count in counts) == row["drafted"]
         assert row["baseline"] == row["run"].replace("/draft/g4/", "/baseline/")
-
-
-def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
-    drafted = [row for row in rows(record) if row["gamma"]]
-    assert [row["common_prefix"] for row in drafted] == [TOKENS] * len(PROMPTS)
+        assert row["common_prefix"] == TOKENS  # in F32, others change no text
 
 
 def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(do, monkeypatch):
