@@ -49,8 +49,7 @@ def rows_of(do, tmp_path):
         found = rows(do(block, root=tmp_path, **other_models))
         write_runs(found, tmp_path / "runs.parquet")
         read = read_runs(tmp_path / "runs.parquet")
-        evidence = Evidence(read, {}, None, AuditSettings())
-        audit = audit_runs(evidence)
+        audit = audit_runs(Evidence(read, {}, None, AuditSettings()))
         failed = audit[(audit["verdict"] == CheckVerdict.FAIL) & (audit["level"] == "impossible")]
         assert failed["why"].tolist() == []
         return [row for row in found if row["gamma"]]

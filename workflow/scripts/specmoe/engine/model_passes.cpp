@@ -266,10 +266,9 @@ void print_proposal(int text, int position, llama_token target, const float * lo
 }
 
 using Text = std::pair<int, Tokens>;  // which begins with a prompt of so many tokens
-using Texts = std::vector<Text>;
 
 // Score texts; the output of each token that is not the last tells the next one.
-void score(llama_context * context, const Texts & texts, int n_tokens) {
+void score(llama_context * context, const std::vector<Text> & texts, int n_tokens) {
     const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
     const int prompt_batch = llama_n_batch(context);
     for (int number = 0; number < (int) texts.size(); number++) {
@@ -348,7 +347,7 @@ int main(int argc, char ** argv) {
     llama_log_set(log_errors, nullptr);
     llama_backend_init();
     if (task == "play") {
-        const auto texts = Json::parse(file).get<Texts>();
+        const auto texts = Json::parse(file).get<std::vector<Text>>();
         auto settings = Json::parse(argv[5]).get<std::vector<std::vector<std::string>>>();
         for (size_t setting = 0; setting < settings.size(); setting++) {
             auto all = words;
@@ -370,7 +369,7 @@ int main(int argc, char ** argv) {
         fail("cannot load " + params.model.path);
     }
     if (task == "score") {
-        score(context, Json::parse(file).get<Texts>(), atoi(argv[3]));
+        score(context, Json::parse(file).get<std::vector<Text>>(), atoi(argv[3]));
         return 0;
     }
     std::map<std::string, std::vector<int>> widths;  // by their outputs
