@@ -10,12 +10,12 @@
 // decodes consecutive tokens of a text, in one sequence, as a target verifies draft tokens.
 // llama-bench gives the output of the last token only; llama-batched-bench decodes one token of
 // each of many sequences. PASSES are a list, in JSON, of pairs such as ["all", 5]: five tokens with
-// an output for each, or for the "last" one. ROW equal ones follow each other behind DEPTH tokens, as a server's do: the
-// first one's graph is new, those after it use that again, on a GPU as captured. Each of the
-// SAMPLES starts at another place of the text, and has the rows in a random order; after two, none
-// begins later than so many SECONDS after the first. Experts are counted with all outputs: some
-// graphs compute those of the last layer for outputs alone. Standard output has a JSON object a
-// line:
+// an output for each, or for the "last" one. ROW equal ones follow each other behind DEPTH tokens,
+// as a server's do: the first one's graph is new, those after it use that again, on a GPU as
+// captured. Each of the SAMPLES starts at another place of the text, and has the rows in a random
+// order; after two, none begins later than so many SECONDS after the first. Experts are counted
+// with all outputs: some graphs compute those of the last layer for outputs alone. Standard output
+// has a JSON object a line:
 //
 //     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}    distinct ones of each MoE layer
 //     {"sample": 0, "n_tokens": 5, "outputs": "all", "sampled_ms": 0.11, "ms": [1.31, 1.25]}
@@ -24,8 +24,8 @@
 // `score` says at each token of a text what a draft model would have proposed. That depends on the
 // tokens before it alone, so one scoring of a target's output gives every draft length. TEXTS is a
 // list, in JSON, of pairs: the length of a prompt, and the ids of the prompt and of the target's
-// output, which the context holds. The prompt is processed at once, as llama-server does, the rest N_TOKENS at once.
-// For each:
+// output, which the context holds. The prompt is processed at once, as llama-server does, the rest
+// N_TOKENS at once. For each:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
@@ -34,8 +34,8 @@
 // `play` needs no model: it plays the rounds in which n-grams draft while a target writes the same
 // TEXTS, N_PREDICT tokens at most, with the functions and in the order of llama-server
 // (tools/server/server-context.cpp). A rejection is followed by a replay if REPLAYS is 1. SETTINGS
-// are a list of lists, in JSON: llama-server's flags of each. Each meets nothing of other settings or
-// texts. The steps are numbers of rounds, replays, accepted and drafted tokens:
+// are a list of lists, in JSON: llama-server's flags of each. Each meets nothing of other settings
+// or texts. The steps are numbers of rounds, replays, accepted and drafted tokens:
 //
 //     {"setting": 0, "text": 0, "steps": [[0, 0, 0, 0], [1, 1, 3, 8]]}
 
@@ -176,8 +176,8 @@ void time_checkpoint(llama_context * context, int sample) {
     }
 }
 
-// Call `measure` at every place of the text, behind the tokens before it: with the place's number, each
-// width, and the tokens from there on.
+// Call `measure` at every place of the text, behind the tokens before it: with the place's number,
+// each width, and the tokens from there on.
 void at_places(llama_context * context, const Plan & plan, std::vector<int> widths, bool timed,
                const std::function<void(int, int, const llama_token *)> & measure) {
     const int64_t last = (int64_t) plan.text.size() - plan.depth - plan.row * plan.widest;
