@@ -1,7 +1,6 @@
 """The baseline judges runs with other tokens: a planted token is no near tie."""
 
 import re
-from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -22,22 +21,14 @@ def record(job_in, module_folder):
 
 
 def divergences(record):
-    """Return those of a second arm, γ = 4, planted in a baseline's record: a token of each run."""
-    copy = deepcopy(record)
-    [alone] = copy["arms"]
-    copy["arms"].append(alone | {"arm": "draft/g4"})
-    copy["groups"] = [["baseline", "draft/g4"]]
-    copy["asked"] = replace(compared(BASELINE), block=BASELINE.block)
-    for run in deepcopy(copy["runs"]):
-        run |= {
-            "run": run["run"].replace("/baseline/", "/draft/g4/"),
-            "arm": "draft/g4",
-            "draft_ms": 1.0,
-        }
-        tokens = run["answer"]["tokens"]
+    """Return those of runs with γ = 4, each a baseline's of a record but for a planted token."""
+    found = rows(record)
+    for row in rows(record):
+        tokens = row["tokens"]
         tokens[POSITION] = (tokens[POSITION] + 100) % 256
-        copy["runs"].append(run)
-    return [*find_divergences(rows(copy), "target")]
+        linked = {"run": f"{row['run']}/g4", "baseline": row["run"], "common_prefix": POSITION}
+        found.append(row | linked | {"gamma": 4})
+    return [*find_divergences(found, "target")]
 
 
 def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_about_once(

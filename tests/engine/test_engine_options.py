@@ -12,11 +12,12 @@ from specmoe.config.methods import Method
 from specmoe.engine.job import check_words
 from specmoe.errors import MeasurementError
 from specmoe.hardware.machine import help_of
-from specmoe.measure.divergence import find_divergences, judge_all
+from specmoe.measure.divergence import judge_all
 from specmoe.models.gguf import check_type
 from specmoe.models.memory import read_sizes, ways_to_fit
 
 from ..blocks import ALONE, DRAFTED, changed, compared, rows
+from .test_divergence import divergences
 
 
 def with_args(block: Block, *words: str) -> Block:
@@ -106,13 +107,7 @@ def test_a_divergence_is_judged_with_the_options_of_its_baseline(do, job):
         replace(block, arms=(ALONE,), n_predict=8)
         for block in (compared(), with_args(compared(), "--cache-type-k", "q8_0"))
     ]
-    found = []
-    for block in blocks:
-        first = rows(do(block))[0]
-        tokens = [*first["tokens"][:3], (first["tokens"][3] + 100) % 256, *first["tokens"][4:]]
-        other = first | {"run": f"{first['run']}/g4", "gamma": 4, "tokens": tokens}
-        other |= {"baseline": first["run"], "common_prefix": 3}
-        found += find_divergences([first, other], "target")
+    found = [divergences(do(block))[0] for block in blocks]
     judged = judge_all(found, {block.block: block for block in blocks}, job)
     assert ["--cache-type-k" in command for command in judged["commands"]] == [False, True]
     assert [one["baseline_block"] for one in judged["divergences"]] == [

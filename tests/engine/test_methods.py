@@ -40,18 +40,16 @@ def block_of(*ways: Any) -> Block:
 
 
 @pytest.fixture
-def rows_of(job, tmp_path):
+def rows_of(do, tmp_path):
     """Measure a block and return its rows, which pass the schema and the audit."""
     for name, text in (("repeated", REPEATED), ("other", "The cause of the storm is")):
         (tmp_path / f"{name}.txt").write_text(text)
 
     def run(block: Block, **other_models: Any) -> list[dict[str, Any]]:
-        own = replace(job, root=tmp_path, **other_models)
-        found = rows(measured(block, own))
+        found = rows(do(block, root=tmp_path, **other_models))
         write_runs(found, tmp_path / "runs.parquet")
         read = read_runs(tmp_path / "runs.parquet")
-        evidence = Evidence(read, {}, None, AuditSettings())
-        audit = audit_runs(evidence)
+        audit = audit_runs(Evidence(read, {}, None, AuditSettings()))
         failed = audit[(audit["verdict"] == CheckVerdict.FAIL) & (audit["level"] == "impossible")]
         assert failed["why"].tolist() == []
         return [row for row in found if row["gamma"]]

@@ -35,11 +35,16 @@ def test_in_turn_gives_the_tokens_and_counters_of_together_and_no_server_is_left
     assert (record["schedule"], sequential["schedule"]) == ("interleaved", "sequential")
     assert by_run(record) == by_run(sequential)
     assert len(by_run(record)) == 4
+    told = {run["arm"] for run in record["runs"] if "draft_n" in run["answer"]["timings"]}
+    assert told == {"draft/g4"}  # in raw answers
     assert server_pids(tmp_path) == server_pids(module_folder) == []
 
 
-def test_each_arm_has_a_log_and_a_peak_of_memory_of_its_own(record, module_folder):
+def test_each_arm_has_a_log_settings_and_a_peak_of_memory_of_its_own(record, module_folder):
     drafted, alone = record["arms"]  # the one that needs more memory starts first
+    assert [arm["server"]["speculative"] for arm in (alone, drafted)] == [False, True]
+    assert alone["environment"] == drafted["environment"]
+    assert alone["environment"]["LC_ALL"] == "C.UTF-8"
     assert 0 < alone["peak_rss_bytes"] < drafted["peak_rss_bytes"]
     for arm in (alone, drafted):
         log = module_folder / f"server.{arm['arm'].replace('/', '.')}.log"
@@ -74,16 +79,6 @@ IDENTITY = (
 
 def by_run(record):
     return {row["run"]: {name: row[name] for name in IDENTITY} for row in rows(record)}
-
-
-def test_the_record_has_environment_settings_and_raw_answers(record):
-    drafted, alone = record["arms"]  # the one that needs more memory starts first
-    assert {run["arm"] for run in record["runs"] if "draft_n" in run["answer"]["timings"]} == {
-        "draft/g4"
-    }
-    assert alone["environment"] == drafted["environment"]
-    assert alone["environment"]["LC_ALL"] == "C.UTF-8"
-    assert [arm["server"]["speculative"] for arm in (alone, drafted)] == [False, True]
 
 
 def test_a_server_that_speculates_otherwise_than_asked_is_not_measured(do):

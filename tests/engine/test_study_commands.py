@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.config.block import Block, PromptSource, Protocol
+from specmoe.config.block import PromptSource, Protocol
 
 from ..blocks import DRAFTED, alone, compared, measured, rows
 
@@ -20,12 +20,7 @@ SPECULATIVE = compared(BASELINE, arms=(DRAFTED,))
 def row(job, request):
     """Measure a block of one run of the small family by each engine in turn; returns its row."""
     own = replace(job, binaries=request.getfixturevalue(request.param))
-
-    def run(block: Block):
-        [only] = rows(measured(block, own))
-        return only
-
-    return run
+    return lambda block: rows(measured(block, own))[0]
 
 
 def test_a_baseline_is_timed_at_the_length_of_its_prompt(row):

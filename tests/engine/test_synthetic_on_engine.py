@@ -37,7 +37,6 @@ class Spoken(NamedTuple):
     """What a server answered to all prompts."""
 
     tokens: list[list[int]]
-    speculative: bool
     drafted: int
     rounds: int
     accepted: list[int]  # tokens at each position of a draft model
@@ -59,11 +58,11 @@ def speak(start, texts) -> Callable[..., Spoken]:
                 running.complete(running.tokenize(text), n_predict=N_PREDICT, temperature=0, seed=1)
                 for text in texts
             ]
-            counters, speculative = running.metrics(), running.settings.speculative
+            counters = running.metrics()
         accepted = [int(counters.get(ACCEPTED_AT.format(position=i), 0)) for i in range(8)]
         tokens = [answer["tokens"] for answer in answers]
         drafted = int(counters.get(DRAFTED, 0))
-        return Spoken(tokens, speculative, drafted, int(counters[ROUNDS]), accepted)
+        return Spoken(tokens, drafted, int(counters[ROUNDS]), accepted)
 
     return spoken
 
@@ -108,7 +107,7 @@ def test_a_way_of_drafting_is_accepted_and_changes_no_token_but_at_a_tie(
     if method == "ngram-cache" and not (engine_bin / NGRAM_MAKER).is_file():
         pytest.skip(f"this engine was built without {NGRAM_MAKER}")
     said = speak(make(target), *flags_of(method, draft and make(draft)))
-    assert said.speculative
+    assert said.rounds
     alone = speak(make(target)).tokens
     for number, (own, other) in enumerate(zip(alone, said.tokens, strict=True)):
         assert own == other or abs(lead(make(target), number, own, other)) < TIE

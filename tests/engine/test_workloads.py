@@ -51,10 +51,6 @@ def do(job, models, tmp_path):
     return run
 
 
-def lengths(record):
-    return {row["prompt"]: row["n_prompt"] for row in rows(record)}
-
-
 def test_the_servers_template_writes_the_chat_up_to_where_the_answer_starts(start, models):
     with start(models["target"]) as server:
         plain = "user: Name a tree.\nassistant: Oak.\nuser: Another.\nassistant:"
@@ -83,11 +79,11 @@ def test_an_agents_chat_is_written_as_it_was_looked_at(start, models, tmp_path):
 
 
 def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do):
-    records = [
-        do(thinking, usable_memory, stop=Stop.EOS)  # side by side, and one after the other
+    sides = [
+        rows(do(thinking, usable_memory, stop=Stop.EOS))  # side by side, and one after the other
         for thinking, usable_memory in ((False, 10**12), (True, 0))
     ]
-    for found in map(rows, records):
+    for found in sides:
         ended = [row for row in found if row["stopped_by"] == "eos"]
         assert len(ended) > len(found) / 2
         assert not [*find_divergences(found, "target")]
@@ -102,7 +98,7 @@ def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do):
                 given = 1 + row["rounds"] + row["accepted"]
                 given += row["replays"] - row["replays_rejected"]
                 assert 0 <= given - row["generated"] <= 4 or row["generated"] == 48
-    off, on = map(lengths, records)
+    off, on = ({row["prompt"]: row["n_prompt"] for row in found} for found in sides)
     # Thinking is part of the prompt where the template knows it.
     assert all(on[prompt] > off[prompt] for prompt in off)
 

@@ -345,6 +345,9 @@ MEASURED = {
         "expected_experts", OF_MOE | {"row": speculative(1, concurrency=2)},
         (20 * (1.15e9 + 19.4e9 * (1 - (1 - 8 / 256) ** 9.8)) + 10 * MOE.pass_bytes(1) + 78 * 1.2e9)
         / 1.602, 880e9, ""),
+    "without a stated bandwidth, a tenth more than what was read": (
+        "expected_experts", OF_MOE | {"bandwidth": None, "rates": {"abc": 700e9}},
+        (20 * ROUND_GB + 10 * MOE.pass_bytes(1) + 78 * 1.2e9) / 1.602, 770e9, "10% more than"),
     "no bandwidth": (
         "expected_experts", OF_MOE | {"bandwidth": None}, nan, nan, "bandwidth is not known"),
     "no size": ("bandwidth", {"sizes": {}}, nan, nan, "the size of target is not known"),
@@ -424,14 +427,6 @@ def test_what_was_read_makes_a_run_suspicious_and_never_impossible(rows, verdict
     assert stated["why"] == "the peak of the memory's bandwidth is stated"
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(1.09, "pass"), (1.11, "fail")])
-def test_the_experts_that_should_be_visited_are_held_to_what_was_read(factor, verdict):
-    fast = speculative(1, decode_ms=400.0)
-    rate = after("expected_experts", fast, **OF_MOE)["measured"]
-    unstated = OF_MOE | {"bandwidth": None, "rates": {"abc": rate / factor}}
-    assert after("expected_experts", fast, **unstated)["verdict"] == verdict
-
-
 def test_a_disturbed_baseline_times_no_run_and_makes_none_suspicious():
     waited = {"disturbed_reason": "a thread waited", "wait_share": 0.4}
     audit = audited(campaign(plain(repeat=1, ms_per_token=2 * TARGET_MS, **waited)))
@@ -480,8 +475,6 @@ def test_the_repeat_that_differs_from_the_others_is_named():
     assert "none/r1 had another prompt" in finding(audit, "unjudged_text")["why"]
     found = finding(audit, "determinism")
     assert (found["verdict"], found["why"][:10]) == ("not judged", "the prompt")
-    alone = after("determinism", run="P/draft/none/r0")
-    assert (alone["verdict"], alone["why"]) == ("not applicable", "there is one repeat")
 
 
 def test_runs_are_counted_by_setting_by_prompt_and_in_all():

@@ -45,6 +45,10 @@ def test_each_setting_and_a_baseline_beside_it_send_every_prompt_once(
     }
     for number, group in groupby(found, lambda turn: turn.group):
         assert {turn.arm for turn in group} == {*block.groups[number]}
+    if not together:  # without memory for both, one follows the other
+        assert all(turn.live == (turn.arm,) for turn in found)
+        stretches = [key for key, _ in groupby(found, lambda turn: (turn.group, turn.arm))]
+        assert len(stretches) == len({*stretches})
 
 
 @either_way
@@ -68,11 +72,3 @@ def test_at_most_a_setting_and_the_baseline_are_live_and_take_turns():
             firsts[first.arm.speculates] += 1
     # Of 240 first places, each has 120 on average, with a standard deviation of 8.
     assert 90 < firsts[True] < 150
-
-
-def test_without_memory_for_both_one_follows_the_other():
-    found = turns(BLOCK, together=False)
-    assert all(turn.live == (turn.arm,) for turn in found)
-    stretches = [[*own] for _, own in groupby(found, lambda turn: (turn.group, turn.arm))]
-    assert len(stretches) == 2 * len(SETTINGS)
-    assert all(len(own) == len(PROMPTS) for own in stretches)

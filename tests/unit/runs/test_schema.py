@@ -91,15 +91,12 @@ def test_a_file_of_another_schema_is_refused_with_what_differs(rows, tmp_path, c
         read_runs(path)
 
 
-def test_a_column_that_nobody_reads_is_excluded_and_a_damaged_file_named(rows, tmp_path):
+def test_a_column_that_nobody_reads_is_excluded(rows, tmp_path):
     path = tmp_path / "runs.parquet"
     write_runs(rows, path)
     table = pq.read_table(path)
     pq.write_table(table.append_column("gone", table["gamma"]), path)
     assert list(read_runs(path)) == list(COLUMNS)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(SchemaError, match=r"runs\.parquet is not a readable parquet file"):
-        read_runs(path)
 
 
 def runs_of(**columns):

@@ -9,23 +9,23 @@
 // `time` times one forward pass by its tokens, and counts the experts that it activates. A pass
 // decodes consecutive tokens of a text, in one sequence, as a target verifies draft tokens.
 // llama-bench gives the output of the last token only; llama-batched-bench decodes one token of
-// each of many sequences. PASSES are words such as `all:5`: five tokens with an output for each, or
-// for the `last` one. ROW equal ones follow each other behind DEPTH tokens, as a server's do: the
-// first one's graph is new, those after it use that again, on a GPU as captured. Each of the
-// SAMPLES starts at another place of the text, and has the rows in a random order; after two, none
-// begins later than so many SECONDS after the first. Experts are counted with all outputs: some
-// graphs compute those of the last layer for outputs alone. Standard output has a JSON object a
-// line:
+// each of many sequences. PASSES are a list, in JSON, of pairs such as ["all", 5]: five tokens with
+// an output for each, or for the "last" one. ROW equal ones follow each other behind DEPTH tokens,
+// as a server's do: the first one's graph is new, those after it use that again, on a GPU as
+// captured. Each of the SAMPLES starts at another place of the text, and has the rows in a random
+// order; after two, none begins later than so many SECONDS after the first. Experts are counted
+// with all outputs: some graphs compute those of the last layer for outputs alone. Standard output
+// has a JSON object a line:
 //
 //     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}    distinct ones of each MoE layer
 //     {"sample": 0, "n_tokens": 5, "outputs": "all", "sampled_ms": 0.11, "ms": [1.31, 1.25]}
 //     {"sample": 0, "saved_ms": 0.81, "restored_ms": 0.62}    of a recurrent state
 //
 // `score` says at each token of a text what a draft model would have proposed. That depends on the
-// tokens before it alone, so one scoring of a target's output gives every draft length. A line of
-// TEXTS is the length of a prompt, and the ids of the prompt and of the target's output, which the
-// context holds. The prompt is processed at once, as llama-server does, the rest N_TOKENS at once.
-// For each:
+// tokens before it alone, so one scoring of a target's output gives every draft length. TEXTS is a
+// list, in JSON, of pairs: the length of a prompt, and the ids of the prompt and of the target's
+// output, which the context holds. The prompt is processed at once, as llama-server does, the rest
+// N_TOKENS at once. For each:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
@@ -34,8 +34,8 @@
 // `play` needs no model: it plays the rounds in which n-grams draft while a target writes the same
 // TEXTS, N_PREDICT tokens at most, with the functions and in the order of llama-server
 // (tools/server/server-context.cpp). A rejection is followed by a replay if REPLAYS is 1. SETTINGS
-// are a list of lists, in JSON: llama-server's flags of each. Each meets nothing of other settings or
-// texts. The steps are numbers of rounds, replays, accepted and drafted tokens:
+// are a list of lists, in JSON: llama-server's flags of each. Each meets nothing of other settings
+// or texts. The steps are numbers of rounds, replays, accepted and drafted tokens:
 //
 //     {"setting": 0, "text": 0, "steps": [[0, 0, 0, 0], [1, 1, 3, 8]]}
 
@@ -53,7 +53,6 @@
 #include <map>
 #include <random>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -177,8 +176,8 @@ void time_checkpoint(llama_context * context, int sample) {
     }
 }
 
-// Call `measure` at every place of the text, behind the tokens before it: with the place's number, each
-// width, and the tokens from there on.
+// Call `measure` at every place of the text, behind the tokens before it: with the place's number,
+// each width, and the tokens from there on.
 void at_places(llama_context * context, const Plan & plan, std::vector<int> widths, bool timed,
                const std::function<void(int, int, const llama_token *)> & measure) {
     const int64_t last = (int64_t) plan.text.size() - plan.depth - plan.row * plan.widest;
@@ -268,18 +267,6 @@ void print_proposal(int text, int position, llama_token target, const float * lo
 
 using Text = std::pair<int, Tokens>;  // which begins with a prompt of so many tokens
 
-std::vector<Text> read_texts(const std::string & file) {
-    std::ifstream lines(file);
-    std::vector<Text> texts;
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream words(line);
-        int prompt;
-        words >> prompt;
-        texts.push_back({prompt, Tokens(std::istream_iterator<llama_token>(words), {})});
-    }
-    return texts;
-}
-
 // Score texts; the output of each token that is not the last tells the next one.
 void score(llama_context * context, const std::vector<Text> & texts, int n_tokens) {
     const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
@@ -347,7 +334,11 @@ common_params parse(std::vector<char *> words) {
 }  // namespace
 
 int main(int argc, char ** argv) {
-    const std::string self = argv[0], task = argv[1], text = argv[2];
+    const std::string self = argv[0], task = argv[1];
+    std::ifstream file(argv[2], std::ios::binary);
+    if (!file) {
+        fail(std::string("cannot read ") + argv[2]);
+    }
     const int flags = task == "score" ? 4 : task == "play" ? 6 : 8;  // their place
     // An engine for every processor has its kernels in libraries beside its programs.
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
@@ -356,7 +347,7 @@ int main(int argc, char ** argv) {
     llama_log_set(log_errors, nullptr);
     llama_backend_init();
     if (task == "play") {
-        const auto texts = read_texts(text);
+        const auto texts = Json::parse(file).get<std::vector<Text>>();
         auto settings = Json::parse(argv[5]).get<std::vector<std::vector<std::string>>>();
         for (size_t setting = 0; setting < settings.size(); setting++) {
             auto all = words;
@@ -378,21 +369,15 @@ int main(int argc, char ** argv) {
         fail("cannot load " + params.model.path);
     }
     if (task == "score") {
-        score(context, read_texts(text), atoi(argv[3]));
+        score(context, Json::parse(file).get<std::vector<Text>>(), atoi(argv[3]));
         return 0;
     }
     std::map<std::string, std::vector<int>> widths;  // by their outputs
     std::set<int> every;
-    std::istringstream passes(argv[7]);
-    for (std::string pass; passes >> pass;) {
-        const size_t colon = pass.find(':');
-        const int n_tokens = std::stoi(pass.substr(colon + 1));
-        widths[pass.substr(0, colon)].push_back(n_tokens);
+    const auto passes = Json::parse(argv[7]).get<std::vector<std::pair<std::string, int>>>();
+    for (const auto & [outputs, n_tokens] : passes) {
+        widths[outputs].push_back(n_tokens);
         every.insert(n_tokens);
-    }
-    std::ifstream file(text, std::ios::binary);
-    if (!file) {
-        fail("cannot read " + text);
     }
     const std::string content(std::istreambuf_iterator<char>(file), {});
     const Plan plan{atoi(argv[3]),  atoi(argv[4]), atoi(argv[6]),

@@ -1,10 +1,10 @@
 """The measurement of a block: each setting beside the baseline, on the same prompts.
 
 Speculation flags, and options that are an arm's own, are the only difference of a run and its
-baseline. At most two servers are live,
-the baseline and one setting, which ends before the next one starts: whoever drafts runs one server,
-and each further copy of a model in memory costs where a kernel watches memory. The two take turns,
-so that they are seconds apart. Where memory does not hold both, they follow one another.
+baseline. At most two servers are live, the baseline and one setting, which ends before the next one
+starts: whoever drafts runs one server, and each further copy of a model in memory costs where a
+kernel watches memory. The two take turns, so that they are seconds apart. Where memory does not
+hold both, they follow one another.
 """
 
 import logging

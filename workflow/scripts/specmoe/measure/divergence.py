@@ -27,8 +27,6 @@ CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 _WHOLE = "a"
 CERTAIN = 1e6  # added to a token's logit, it is sampled; no logit comes near
 
-_LENGTHS = "gamma", "partner_gamma"  # of drafts
-
 # A target with a sliding window keeps no more than the window, so it would process a prompt again
 # instead of the next batch. With this flag it keeps all, and still looks no farther.
 _KEEPS_ALL = "--swa-full"
@@ -85,6 +83,7 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> Iterator
             continue
         position = int(row["common_prefix"])
         tokens, baseline_tokens = (list(map(int, of["tokens"])) for of in (row, baseline))
+        lengths = row["gamma"], row["partner_gamma"]  # of drafts
         if position < min(len(tokens), len(baseline_tokens)):
             yield {
                 "run": row["run"],
@@ -92,7 +91,7 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> Iterator
                 "baseline_block": baseline["block"],
                 "engine_options": baseline["engine_options"],
                 "prompt": row["prompt"],
-                "gamma": max(int(row[name]) for name in _LENGTHS if pd.notna(row.get(name))),
+                "gamma": max(int(length) for length in lengths if pd.notna(length)),
                 "position": position,
                 "token": tokens[position],
                 "baseline_token": baseline_tokens[position],

@@ -79,13 +79,12 @@ def score_draft(
     asked, name = Asked(campaign), f"{'ngrams' if ngrams else 'agreement'}/{draft}"
     own = [block for block in campaign.blocks.values() if ngrams and block.target == draft]
     arms = [*dict.fromkeys(arm for block in own for arm in block.arms if is_ngram(arm.method))]
-    score = partial(model_passes.play_ngrams, arms=arms) if ngrams else model_passes.score_texts
     blocks = blocks or tuple(campaign.draft_scoring[draft])
     links = {block: asked.records.link(f"blocks/{block}") for block in blocks}
     records = ((campaign.block(block), load_kept(link)[1]) for block, link in links.items())
     read, _ = asked.records.measured_once(
         name,
         asked.rereading(draft, blocks, arms),
-        lambda: score(campaign, draft, records, log),
+        lambda: model_passes.read_texts(campaign, name, records, arms, log),
     )
     replace_text(campaign.places.folder / f"{name}.json", json.dumps(read) + "\n")

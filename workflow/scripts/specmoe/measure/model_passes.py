@@ -19,7 +19,6 @@ from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block, TimedPasses
-from specmoe.engine.identity import fact
 from specmoe.engine.job import Job
 from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.hardware.machine import machine_id
@@ -97,11 +96,10 @@ def time_passes_of_model(
 
 def measure_passes(passes: TimedPasses, job: Job) -> dict[str, Any]:
     """Return the record of the passes of the job's target."""
-    listed = " ".join(f"{outputs}:{n_tokens}" for outputs, n_tokens in passes.passes)
     widest = max(n_tokens for _, n_tokens in passes.passes)
     passes = replace(passes, context=max(passes.context, passes.depth + passes.row * widest))
     places = passes.depth, passes.samples, passes.seconds or "inf"
-    words = "time", job.root / passes.text, *places, passes.row, listed
+    words = "time", job.root / passes.text, *places, passes.row, json.dumps(passes.passes)
     printed, attempts = measure_undisturbed(
         lambda: job.run(words, passes, passes.samples),  # each takes about as long as a run
         lambda: Watch(None, job.backend, passes.environment),
@@ -174,8 +172,7 @@ def _read(
 ) -> Iterator[dict[str, Any]]:
     """Yield the lines that our program prints in a task that reads texts."""
     file = job.server_log.with_suffix(".texts")
-    lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
-    file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
+    file.write_text(json.dumps([(len(prompt), (*prompt, *tokens)) for prompt, tokens in texts]))
     longest = max(len(prompt) + len(tokens) for prompt, tokens in texts)
     alone = replace(block, context=longest, engine_args=())
     printed = job.run((task, file, *words), alone, len(texts))
@@ -210,35 +207,21 @@ def widest_move(first: Iterable[Sequence[Proposal]], second: Iterable[Sequence[P
     return max(moves, default=0.0)
 
 
-def score_texts(
-    campaign: LoadedCampaign,
-    draft: str,
-    records: Iterable[tuple[Block, Mapping[str, Any]]],
-    log: Path,
-) -> dict[str, Any]:
-    """Score the outputs of baselines by a draft model, and return the record.
-
-    `records` are those of blocks with a baseline; `log` receives the program's output.
-    """
-    blocks = [*records]
-    texts, block = texts_of(blocks), blocks[0][0]
+def score_texts(texts: Sequence[Text], block: Block, job: Job) -> dict[str, Any]:
+    """Return what a record has of texts that a draft model, the job's, scores."""
     # Upcycled models write what their dense one does. Shortest prompts first: narrow batches take
     # long, so those of the first texts.
     distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
-    with exclusive_job(campaign, f"agreement/{draft}", draft, log) as job:
-        scores = score(distinct, block, job)
-        moves = [
-            widest_move(scores[:again], score(distinct[:again], block, job, n_tokens))
-            for n_tokens in _NARROWER
-        ]
+    scores = score(distinct, block, job)
+    moves = [
+        widest_move(scores[:again], score(distinct[:again], block, job, n_tokens))
+        for n_tokens in _NARROWER
+    ]
     of_ids = dict(zip(distinct, scores, strict=True))
     kept = ("agrees", "confidence", "lead_nats")
     return {
-        "draft": draft,
-        "engine": campaign.engine_id,
-        "draft_sha256": fact(campaign.places.info(draft), "sha256"),
         "machine": machine_id(),
         "moved_nats": max(moves),
         "texts": [
@@ -249,17 +232,23 @@ def score_texts(
     }
 
 
-def play_ngrams(
+def read_texts(
     campaign: LoadedCampaign,
-    target: str,
+    name: str,
     records: Iterable[tuple[Block, Mapping[str, Any]]],
+    ngrams: Sequence[Arm],
     log: Path,
-    *,
-    arms: Sequence[Arm],
 ) -> dict[str, Any]:
-    """Play the rounds of n-gram settings on what a target wrote, as in `score_texts`."""
-    blocks, files = [*records], {arm.draft_model for arm in arms if arm.draft_model}
-    replays = load_info(campaign.places.info(target)).replays
-    with exclusive_job(campaign, f"ngrams/{target}", target, log, files) as job:
-        played = play(texts_of(blocks), arms, blocks[0][0], job, replays=replays)
-    return {"target": target, "engine": campaign.engine_id, "texts": played}
+    """Return the record of a name: a draft model scores texts, or a target's `ngrams` are played.
+
+    `records` are those of blocks with a baseline; `log` receives the program's output.
+    """
+    model, blocks = name.partition("/")[2], [*records]
+    texts, block, info = texts_of(blocks), blocks[0][0], load_info(campaign.places.info(model))
+    files = {arm.draft_model for arm in ngrams if arm.draft_model}
+    with exclusive_job(campaign, name, model, log, files) as job:
+        if ngrams:
+            read = {"target": model, "texts": play(texts, ngrams, block, job, replays=info.replays)}
+        else:
+            read = {"draft": model, "draft_sha256": info.sha256} | score_texts(texts, block, job)
+    return {"engine": campaign.engine_id} | read
