@@ -18,8 +18,8 @@ from pydantic_core import ErrorDetails
 
 from specmoe.config import matrix
 from specmoe.config.base import describe_error
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop, Template
-from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
+from specmoe.config.methods import METHODS, SELF, Drafting, Method, is_ngram
 from specmoe.config.models import AnyModel, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import Config, OwnModel, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
@@ -132,14 +132,7 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     A campaign that is not measured here keeps the prompts that its configuration has.
     """
     suites = {
-        name: _with_methods(
-            suite,
-            known,
-            scored=matrix.scores_ngrams(config, suite),
-            staged=config.measurement.staged,
-        )
-        if suite.methods == "all"
-        else suite
+        name: _with_methods(config, suite, known) if suite.methods == "all" else suite
         for name, suite in config.selected_suites.items()
     }
     workloads: dict[str, AnyWorkload] = {}
@@ -157,11 +150,11 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     return config.model_copy(update=update)
 
 
-def _with_methods(suite: Suite, known: MethodsOf, *, scored: bool, staged: bool) -> Suite:
+def _with_methods(config: Config, suite: Suite, known: MethodsOf) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
     Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own:
-    at more of them if n-grams are `scored`, so that few are measured. In stages others wait, see
+    at more of them if n-grams are scored, so that few are measured. In stages others wait, see
     `_waiting`.
     """
     by_method: dict[Method, list[str]] = {}
@@ -173,6 +166,7 @@ def _with_methods(suite: Suite, known: MethodsOf, *, scored: bool, staged: bool)
     with_block = [target for target in suite.targets if Method.MTP in known(target)]
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=Method.MTP, targets=with_block))
+    scored = matrix.scores_ngrams(config, suite)
     for method in filter(is_ngram, Method):
         if "gamma" not in METHODS[method].flags:
             ways.append(Drafting(method=method))
@@ -180,9 +174,10 @@ def _with_methods(suite: Suite, known: MethodsOf, *, scored: bool, staged: bool)
         # Tokens that are looked up, and drafted at most: as few as of a draft model, and of the
         # pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod).
         of_pool = [([24], [64])] if method == Method.NGRAM_MOD else []
-        for n_match, gammas in [([2, 3, 4], [4, 8, 16]) if scored else ([3], [8]), *of_pool]:
+        usual = ([2, 3, 4], [4, 8, 16]) if scored else ([3], [8])
+        for n_match, gammas in [usual, *of_pool]:
             ways.append(Drafting(method=method, gammas=gammas, n_match=n_match))
-    if staged:
+    if config.measurement.staged:
         named = [draft for draft in simple if draft not in (NO_DRAFT, SELF)]
         models = [Drafting(method=Method.DRAFT, drafts=named)] if named else []
         ways += [*_waiting([*models, *ways])]
@@ -398,14 +393,11 @@ def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:
     texts = any(isinstance(prompt, str) for prompt in suite.prompts)
     baselines = texts and NO_DRAFT in suite.drafts
     ends = suite.workloads or config.measurement.stop == Stop.EOS
+    words = suite.baseline_args or config.measurement.memory
     for key, given, error in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
         ("vary", options, "takes no engine_args, and varies prompt_tokens or temperature"),
-        (
-            "",
-            suite.baseline_args or config.measurement.memory,
-            "has no baseline_args and no memory",
-        ),
+        ("", words, "has no baseline_args and no memory"),
         ("prompts", baselines, "has no baselines on texts; give lengths"),
         ("", ends, "knows neither workloads nor `stop: eos`"),
     ]:
