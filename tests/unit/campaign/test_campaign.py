@@ -78,17 +78,15 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
     assert campaign_of(study, suites=suites, source="measured").judged_targets == []
 
 
-def test_rows_of_a_shipped_campaign_are_beside_its_configuration(synthetic, tmp_path):
-    synthetic["campaign"] |= {"source": "shipped", "name": "demo"}
-    (tmp_path / "runs.parquet").touch()
-    campaign = load_campaign(synthetic, ROOT, tmp_path, [tmp_path / "campaign.yaml"])
-    assert campaign.places.data == tmp_path
-
-
-def test_a_shipped_campaign_ships_its_trace(synthetic, campaign_of):
+def test_a_shipped_campaign_is_beside_its_configuration_or_in_the_workflow_with_its_trace(
+    synthetic, campaign_of, tmp_path
+):
     shipped = campaign_of(synthetic, source="shipped", name="demo")
     assert shipped.places.trace_file == ROOT / "resources/campaigns/demo/trace.json"
     assert shipped.demonstration
+    (tmp_path / "runs.parquet").touch()
+    beside = load_campaign(synthetic, ROOT, tmp_path, [tmp_path / "campaign.yaml"])
+    assert beside.places.data == tmp_path
     assert not campaign_of(synthetic, name="methods").demonstration
     measured = campaign_of(synthetic, source="measured")
     assert measured.places.trace_file == measured.places.folder / "trace.json"
