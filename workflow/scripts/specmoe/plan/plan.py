@@ -156,8 +156,7 @@ def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
     """
     config = campaign.config.of_campaign()
     remaining, staged = Progress(campaign).remaining, config.measurement.staged
-    named = campaign.blocks.items()
-    every = [remaining(name) or begun(config, block) for name, block in named]
+    every = [remaining(name) or begun(config, block) for name, block in campaign.blocks.items()]
     # In stages what is measured decides what comes after the first repeat.
     blocks = [block for block in every if block.arms and not (staged and block.repeat)]
     inventory = take_inventory(campaign, blocks)
