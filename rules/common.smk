@@ -25,7 +25,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 from specmoe import errors
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.campaign import gate
-from specmoe.campaign.asked import Asked
+from specmoe.campaign.asked import SOURCES, Asked
 from specmoe.campaign.inputs import Inputs
 from specmoe.config.load import merge_catalogs, options_of_call
 

@@ -195,14 +195,12 @@ def test_targets_verify_at_every_width_and_drafts_read_again_at_those_of_their_r
     assert both == set(synthetic["suites"]["controls"]["targets"])
 
 
-def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
+def test_the_first_pair_of_the_campaign_is_decoded_if_it_has_one(synthetic):
     block = choose_demonstration(load(synthetic, ROOT), gpu=False)
     arm = Arm(4, method=Method.DRAFT, draft="random-8m-q8", draft_model="random-8m-q8")
     assert block.target == "random-moe-122m-q4"
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
     assert (block.n_predict, block.temperature, block.arms) == (64, 0, (arm,))
-
-
-def test_a_campaign_without_drafts_after_a_text_has_none(study):
-    study["campaign"]["suites"] = ["moe_baseline", "prompt_length"]
-    assert choose_demonstration(load(study, ROOT), gpu=False) is None
+    # None drafts after a text.
+    synthetic["campaign"]["suites"] = ["moe_baseline", "prompt_length"]
+    assert choose_demonstration(load(synthetic, ROOT), gpu=False) is None

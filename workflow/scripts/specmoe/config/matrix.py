@@ -148,16 +148,14 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             widths = (1, 2, arm.gamma + 1, EVERY_WIDTH[-1])
             passes[arm.draft_model].update(product([Outputs.LAST], widths))
     targets = {block.target for block in timed}
-    # Passes are timed, and their experts counted.
-    share = PASSES_SHARE / (2 * max(len(passes), 1))
-    row = _ROW_GPU if timed and timed[0].gpu_layers else _ROW
     return [
         TimedPasses(
             model=model,
             passes=tuple(sorted(shapes)),
             samples=measurement.pass_samples,
-            seconds=measurement.minutes and 60 * measurement.minutes * share,
-            row=row,
+            # Half of the share: in the other half their experts are counted.
+            seconds=measurement.minutes and 30 * measurement.minutes * PASSES_SHARE / len(passes),
+            row=_ROW_GPU if timed[0].gpu_layers else _ROW,
             text=config.prompts.passage,
             gpu_layers=timed[0].gpu_layers,
             engine_args=tuple(measurement.engine_args) if model in targets else (),
