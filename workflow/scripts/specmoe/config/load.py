@@ -153,9 +153,8 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
 def _with_methods(config: Config, suite: Suite, known: MethodsOf) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
-    Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own:
-    at more of them if n-grams are scored, so that few are measured. In stages others wait, see
-    `_waiting`.
+    Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own.
+    In stages others wait, see `_waiting`.
     """
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
@@ -166,17 +165,7 @@ def _with_methods(config: Config, suite: Suite, known: MethodsOf) -> Suite:
     with_block = [target for target in suite.targets if Method.MTP in known(target)]
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=Method.MTP, targets=with_block))
-    scored = matrix.scores_ngrams(config, suite)
-    for method in filter(is_ngram, Method):
-        if "gamma" not in METHODS[method].flags:
-            ways.append(Drafting(method=method))
-            continue
-        # Tokens that are looked up, and drafted at most: as few as of a draft model, and of the
-        # pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod).
-        of_pool = [([24], [64])] if method == Method.NGRAM_MOD else []
-        usual = ([2, 3, 4], [4, 8, 16]) if scored else ([3], [8])
-        for n_match, gammas in [usual, *of_pool]:
-            ways.append(Drafting(method=method, gammas=gammas, n_match=n_match))
+    ways += _ngrams(scored=matrix.scores_ngrams(config, suite))
     if config.measurement.staged:
         named = [draft for draft in simple if draft not in (NO_DRAFT, SELF)]
         models = [Drafting(method=Method.DRAFT, drafts=named)] if named else []
@@ -184,21 +173,31 @@ def _with_methods(config: Config, suite: Suite, known: MethodsOf) -> Suite:
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 
 
+def _ngrams(*, scored: bool = False) -> Iterator[Drafting]:
+    """Yield each n-gram method at lengths of its own: at more of them if n-grams are `scored`.
+
+    These are tokens that are looked up, and drafted at most: as few as of a draft model, and of the
+    pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod).
+    """
+    usual = ([2, 3, 4], [4, 8, 16]) if scored else ([3], [8])
+    for method in filter(is_ngram, Method):
+        n_match, gammas = usual if "gamma" in METHODS[method].flags else ([], [])
+        yield Drafting(method=method, n_match=n_match, gammas=gammas)
+        if method == Method.NGRAM_MOD:
+            yield Drafting(method=method, n_match=[24], gammas=[64])
+
+
 def _waiting(ways: Iterable[Drafting]) -> Iterator[Drafting]:
     """Yield what waits until the best of the others are known, see `contenders.join`.
 
-    Of each model and head that is a larger `p_min`, and each n-gram method beside it: at its usual
-    lengths, and of the pool also at those that llama.cpp advises.
+    Of each model and head that is a larger `p_min`, and each n-gram method beside it.
     """
     for way in ways:
-        if "p_min" not in METHODS[way.method].flags:
-            continue
-        yield way.model_copy(update={"p_min": [0.5, 0.75], "waits": True})
-        for partner in filter(is_ngram, Method):
-            pair = way.model_copy(update={"partner": partner, "waits": True})
-            yield pair
-            if partner == Method.NGRAM_MOD:
-                yield pair.model_copy(update={"n_match": [24], "partner_gamma": [64]})
+        if "p_min" in METHODS[way.method].flags:
+            yield way.model_copy(update={"p_min": [0.5, 0.75], "waits": True})
+            for one in _ngrams():
+                lengths = {"n_match": one.n_match, "partner_gamma": one.gammas}
+                yield way.model_copy(update={"partner": one.method, **lengths, "waits": True})
 
 
 def _checked(section: type[Section], data: Mapping[str, Any], root: Path) -> Section:
