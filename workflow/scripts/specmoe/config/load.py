@@ -8,7 +8,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -99,7 +98,7 @@ def _spelled_out(
 
 
 PLAIN = frozenset([Method.DRAFT])
-MethodsOf = Callable[[str], frozenset[Method]]
+MethodsOf = Callable[[Config, str], frozenset[Method]]
 """Gives the methods of drafting that a model's file is made for, by the model's id.
 
 A draft model has `PLAIN`, and MTP too if it has the block; other files have their own alone.
@@ -107,9 +106,7 @@ A draft model has `PLAIN`, and MTP too if it has the block; other files have the
 
 
 def load(
-    data: Mapping[str, Any],
-    root: Path,
-    methods_of: Callable[[Config, str], frozenset[Method]] = lambda config, model: PLAIN,
+    data: Mapping[str, Any], root: Path, methods_of: MethodsOf = lambda config, model: PLAIN
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
@@ -120,19 +117,19 @@ def load(
     config = _checked(Config, data, root)
     stop_at(_check_names(config))
     stop_at(_check_members(config))
-    config = _expand(config, root, partial(methods_of, config))
+    config = _expand(config, root, methods_of)
     stop_at(*(_check_suite(config, name) for name in config.selected_suites))
     stop_at(_check_excluded(config))
     return config
 
 
-def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
+def _expand(config: Config, root: Path, methods_of: MethodsOf) -> Config:
     """Return the configuration with the methods and prompts of its suites.
 
     A campaign that is not measured here keeps the prompts that its configuration has.
     """
     suites = {
-        name: _with_methods(config, suite, known) if suite.methods == "all" else suite
+        name: _with_methods(config, suite, methods_of) if suite.methods == "all" else suite
         for name, suite in config.selected_suites.items()
     }
     workloads: dict[str, AnyWorkload] = {}
@@ -150,7 +147,7 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     return config.model_copy(update=update)
 
 
-def _with_methods(config: Config, suite: Suite, known: MethodsOf) -> Suite:
+def _with_methods(config: Config, suite: Suite, methods_of: MethodsOf) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
     Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own.
@@ -158,11 +155,11 @@ def _with_methods(config: Config, suite: Suite, known: MethodsOf) -> Suite:
     """
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
-        made_for = PLAIN if draft in (NO_DRAFT, SELF) else known(draft)
+        made_for = PLAIN if draft in (NO_DRAFT, SELF) else methods_of(config, draft)
         by_method.setdefault(min(made_for), []).append(draft)  # MTP comes after DRAFT
     simple = by_method.pop(Method.DRAFT, [])
     ways = [Drafting(method=method, drafts=drafts) for method, drafts in by_method.items()]
-    with_block = [target for target in suite.targets if Method.MTP in known(target)]
+    with_block = [target for target in suite.targets if Method.MTP in methods_of(config, target)]
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=Method.MTP, targets=with_block))
     ways += _ngrams(scored=matrix.scores_ngrams(config, suite))
