@@ -10,11 +10,7 @@ from ...conftest import ROOT
 
 SHORT = {("plain", "ngram-mod"): [8, 64]}
 NGRAMS = {"ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"}
-FACTS = {
-    "head": {Method.EAGLE3},
-    "table": {Method.NGRAM_CACHE},
-    "blocked": {*PLAIN, Method.MTP},
-}
+FACTS = {"head": {Method.EAGLE3}, "table": {Method.NGRAM_CACHE}, "blocked": {*PLAIN, Method.MTP}}
 PATHS = {
     name: {"kind": "path", "path": f"/models/{name}.gguf"} for name in ("plain", "small", *FACTS)
 }

@@ -24,16 +24,12 @@ from ...blocks import alone
 from ...conftest import ROOT
 
 
-@pytest.fixture
-def blocks(study):
-    return blocks_of(study)
-
-
 def blocks_of(data):
     return list_blocks(load(data, ROOT), gpu=False)
 
 
-def test_the_study_has_the_runs_of_the_papers_table_3_and_baselines_beside_those_that_draft(blocks):
+def test_the_study_has_the_runs_of_the_papers_table_3_and_baselines_beside_those_that_draft(study):
+    blocks = blocks_of(study)
     runs = {
         block.run_id(arm, source.prompt, group): (block.suite, arm.speculates)
         for block in blocks
@@ -83,7 +79,8 @@ def test_settings_are_excluded_of_all_repeats_or_of_one(study, names, gone):
     assert sum(len(block.arms) for block in [*kept, *excluded]) == whole
 
 
-def test_a_block_has_its_baseline_first_and_an_arm_for_each_setting(blocks):
+def test_a_block_has_its_baseline_first_and_an_arm_for_each_setting(study):
+    blocks = blocks_of(study)
     for block in blocks:
         assert block.arms[0] == Arm()
         assert block.speculates != (block.arms == (Arm(),))
@@ -135,7 +132,8 @@ def test_however_many_prompts_a_block_has_the_same_is_asked_in_every_repeat(stud
 
 
 @pytest.mark.parametrize("order", ["mixed", "by_target"])
-def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks, order):
+def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(study, order):
+    blocks = blocks_of(study)
     ordered = block_order(blocks, order)
     assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
     gone = [(block.repeat, block.target) for block in ordered]
