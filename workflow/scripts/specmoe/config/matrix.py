@@ -30,7 +30,7 @@ STUDY_PASSAGE = "resources/prompts/published_topic.txt"
 _AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "context", "threads"}
 _AS_GIVEN |= {"environment", "reruns"}
 # In the ids of blocks of baselines, before the first repeat of a campaign.
-TEXTS = "texts-alone"
+TEXTS = "/texts-alone/"
 # Prompts of a block on a GPU. A run there takes less time than loading its model does.
 GPU_PROMPTS = 5
 
@@ -52,7 +52,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
 def texts_alone(block: Block) -> Block:
     """Return the block in which a block's target writes alone what is then scored."""
     place, _, repeat = block.block.rpartition("/")
-    return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(block.baseline,))
+    return replace(block, block=f"{place}{TEXTS}{repeat}", arms=(block.baseline,))
 
 
 def excluded_blocks(config: Config) -> list[Block]:
@@ -116,8 +116,8 @@ def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
 
     def sort_key(block: Block) -> tuple[int, bool, bytes, bytes]:
         stretch = shuffle_key(block.order_seed, block.target) if order == "by_target" else b""
-        texts = f"/{TEXTS}/r" in block.block
-        return block.repeat, not texts, stretch, shuffle_key(block.order_seed, block.block)
+        drawn = shuffle_key(block.order_seed, block.block)
+        return block.repeat, TEXTS not in block.block, stretch, drawn
 
     return sorted(blocks, key=sort_key)
 

@@ -197,7 +197,7 @@ def describe(plan: Plan, options: str) -> str:
         starts=sum(block.starts(arm) for block in plan.blocks for arm in block.arms),
         start_s=START_S,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
-        texts_alone=TEXTS,
+        texts=sum(TEXTS in block.block for block in plan.blocks),
         counts_since=COUNTS_SINCE,
         fixed_drafts={
             (arm.method, arm.gamma)
