@@ -68,6 +68,7 @@ CONFIG = CAMPAIGN.config
 MEASURED = CONFIG.campaign.source == "measured"
 SHARED = CONFIG.campaign.machines == "same"
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
+MODELS = "|".join(map(re.escape, CONFIG.models))
 # Runs the package by its folder; see `specmoe/cli.py` for its verbs.
 PACKAGE = shipped("workflow/scripts/specmoe")
 
@@ -161,9 +162,7 @@ pathvars:
 
 
 wildcard_constraints:
-    model="|".join(map(re.escape, CONFIG.models)),
-    target="|".join(map(re.escape, CONFIG.models)),
-    draft="|".join(map(re.escape, CONFIG.models)),
+    **dict.fromkeys(["model", "target", "draft"], MODELS),
     engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
     # Not the ids of all blocks: snakemake reads this text for every job.
     block=rf"(?:{SUITES})/.+/r\d+",
