@@ -116,8 +116,7 @@ def force(*files):
 
 def files_of_block(block):
     """Return what a block waits for; one that is not measured as it is asked for now is again."""
-    if f"blocks/{block}" in ASKED.lacking:
-        force(*PLACES.record_files([block]))
+    force(*map(ASKED.records.link, ASKED.lacking.intersection([f"blocks/{block}"])))
     return INPUTS.of_blocks(block)
 
 
