@@ -67,8 +67,7 @@ rule runs:
 rule models:
     """Make or fetch every model of the campaign."""
     input:
-        [*map(PLACES.model_file, CONFIG.measured_models)],
-        [*map(PLACES.info, CONFIG.measured_models)],
+        **INPUTS.loaded(CONFIG.measured_models),
 
 
 rule engine:

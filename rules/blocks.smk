@@ -54,8 +54,7 @@ if CAMPAIGN.timed_passes and not CONFIG.measurement.staged:
     rule measure_pass_times:
         """Time the passes of each model by themselves, alone on the machine."""
         input:
-            models=[*map(PLACES.model_file, CAMPAIGN.timed_passes)],
-            infos=[*map(PLACES.info, CAMPAIGN.timed_passes)],
+            **INPUTS.loaded(CAMPAIGN.timed_passes),
             before=of("repeat", before_passes),  # as the description of the machine
             engine="<engine>/engine.json",
             program="<engine>/model_passes",

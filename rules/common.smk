@@ -25,7 +25,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 from specmoe import errors
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.campaign import gate
-from specmoe.campaign.asked import Asked
+from specmoe.campaign.asked import SOURCES, Asked
 from specmoe.campaign.inputs import Inputs
 from specmoe.config.load import merge_catalogs, options_of_call
 
@@ -68,6 +68,7 @@ CONFIG = CAMPAIGN.config
 MEASURED = CONFIG.campaign.source == "measured"
 SHARED = CONFIG.campaign.machines == "same"
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
+MODELS = "|".join(map(re.escape, CONFIG.models))
 # Runs the package by its folder; see `specmoe/cli.py` for its verbs.
 PACKAGE = shipped("workflow/scripts/specmoe")
 
@@ -115,8 +116,7 @@ def force(*files):
 
 def files_of_block(block):
     """Return what a block waits for; one that is not measured as it is asked for now is again."""
-    if f"blocks/{block}" in ASKED.lacking:
-        force(*PLACES.record_files([block]))
+    force(*map(ASKED.records.link, ASKED.lacking.intersection([f"blocks/{block}"])))
     return INPUTS.of_blocks(block)
 
 
@@ -161,9 +161,7 @@ pathvars:
 
 
 wildcard_constraints:
-    model="|".join(map(re.escape, CONFIG.models)),
-    target="|".join(map(re.escape, CONFIG.models)),
-    draft="|".join(map(re.escape, CONFIG.models)),
+    **dict.fromkeys(["model", "target", "draft"], MODELS),
     engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
     # Not the ids of all blocks: snakemake reads this text for every job.
     block=rf"(?:{SUITES})/.+/r\d+",

@@ -9,9 +9,8 @@ if DEMONSTRATION:
     rule record_trace:
         """Decode one prompt, and ask the draft model for the draft tokens of every round."""
         input:
+            **INPUTS.loaded(DEMONSTRATION.models),
             engine="<engine>/engine.json",
-            models=[*map(PLACES.model_file, DEMONSTRATION.models)],
-            infos=[*map(PLACES.info, DEMONSTRATION.models)],
             asked=asked("demonstration"),
         output:
             **described("<campaign>/machines/trace.json"),

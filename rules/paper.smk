@@ -44,10 +44,7 @@ rule render_pdf:
     input:
         document="<campaign>/paper/{document}.tex",
         asked=asked("typesetting"),
-        parts=[
-            ancient(shipped(f"paper/{part}"))
-            for part in ("references.bib", "preamble.tex", "answers.tex")
-        ],
+        parts=[ancient(shipped(part)) for part in SOURCES["typesetting"]],
         rendered=expand("<campaign>/paper/{part}", part=["tables", "figures"]),
     output:
         "<campaign>/paper/{document}.pdf",

@@ -25,18 +25,11 @@ REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
 
 def block_of(*ways: Any) -> Block:
-    """Return a block of the baseline and of all settings of some drafting methods, γ = 4.
-
-    A way has one file at most.
-    """
-    arms = [ALONE]
-    for given in (Drafting(**way) for way in ways):
-        file = given.drafts[0] if given.drafts else None
-        named = {"method": given.method, "partner": given.partner, "draft_model": file}
-        named["draft"] = given.drafter_id(file)
-        arms += [Arm(**named, **setting) for setting in given.settings([4])]
+    """Return a block of the baseline and of all settings of some drafting methods, γ = 4."""
+    settings = (one for way in ways for one in Drafting(**way).settings("target", [4]))
+    arms = ALONE, *(Arm(**setting) for setting in settings)
     sources = tuple(PromptSource(name, f"{name}.txt") for name in ("repeated", "other"))
-    return compared(arms=tuple(arms), prompts=sources, n_predict=64, warmups=2)
+    return compared(arms=arms, prompts=sources, n_predict=64, warmups=2)
 
 
 @pytest.fixture

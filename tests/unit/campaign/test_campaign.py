@@ -67,6 +67,11 @@ def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_fir
         assert described > jobs.priorities[first]
         assert all(described < jobs.priorities[one] for one in before)
         assert jobs.before_repeat(str(repeat)) == campaign.places.record_files(before)
+    # What is excluded, even a whole repeat, is before nothing.
+    *_, last = (name for name, block in campaign.blocks.items() if block.repeat == 0)
+    excluded = [name for name, block in campaign.blocks.items() if block.repeat == 1]
+    jobs = Inputs(campaign_of(study, exclude=excluded))
+    assert jobs.before_repeat("2") == campaign.places.record_files([last])
 
 
 def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study, campaign_of):
@@ -78,17 +83,15 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
     assert campaign_of(study, suites=suites, source="measured").judged_targets == []
 
 
-def test_rows_of_a_shipped_campaign_are_beside_its_configuration(synthetic, tmp_path):
-    synthetic["campaign"] |= {"source": "shipped", "name": "demo"}
-    (tmp_path / "runs.parquet").touch()
-    campaign = load_campaign(synthetic, ROOT, tmp_path, [tmp_path / "campaign.yaml"])
-    assert campaign.places.data == tmp_path
-
-
-def test_a_shipped_campaign_ships_its_trace(synthetic, campaign_of):
+def test_a_shipped_campaign_is_beside_its_configuration_or_in_the_workflow_with_its_trace(
+    synthetic, campaign_of, tmp_path
+):
     shipped = campaign_of(synthetic, source="shipped", name="demo")
     assert shipped.places.trace_file == ROOT / "resources/campaigns/demo/trace.json"
     assert shipped.demonstration
+    (tmp_path / "runs.parquet").touch()
+    beside = load_campaign(synthetic, ROOT, tmp_path, [tmp_path / "campaign.yaml"])
+    assert beside.places.data == tmp_path
     assert not campaign_of(synthetic, name="methods").demonstration
     measured = campaign_of(synthetic, source="measured")
     assert measured.places.trace_file == measured.places.folder / "trace.json"
@@ -126,12 +129,3 @@ def test_the_time_left_is_told_at_the_pace_of_what_was_measured(study, campaign_
     left = sum(campaign.blocks[block].runs for block in others)
     progress = f"1 of {len(campaign.blocks)} blocks, {left / 10:.0f} min left"
     assert Asked(campaign).progress.describe() == progress
-
-
-def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study, campaign_of):
-    study["campaign"]["suites"] = ["moe_baseline"]
-    blocks = campaign_of(study).blocks
-    last = [name for name, block in blocks.items() if block.repeat == 0][-1]
-    excluded = [name for name, block in blocks.items() if block.repeat == 1]
-    campaign = campaign_of(study, exclude=excluded)
-    assert Inputs(campaign).before_repeat("2") == campaign.places.record_files([last])

@@ -58,18 +58,14 @@ def test_prompts_and_arms_of_all_levels_share_a_block(first, factor, levels, fou
     }
 
 
-def test_the_campaigns_options_are_in_every_block_and_before_those_of_a_level(first):
-    [block] = first({"measurement": {"engine_args": ["--poll", 0]}}, vary={"engine_args": [MOE]})
-    assert block.engine_args == ("--poll", "0", *block.level.split())
-    assert block.level == "--n-cpu-moe 2"
-
-
-def test_passes_are_timed_by_themselves_with_the_campaigns_options_alone(planned):
-    own = {"measurement": {"engine_args": KV}}
-    for vary, timed in ({"engine_args": [MOE]}, []), ({"engine_args": [MOE, []]}, [(*KV,), ()]):
-        config = planned(own, vary=vary)
-        passes = list_timed_passes(config, every_block(config))
-        assert [one.engine_args for one in passes] == timed  # of the target, and of its draft model
+@pytest.mark.parametrize(("levels", "timed"), [([MOE], []), ([MOE, []], [(*KV,), ()])])
+def test_the_campaigns_options_are_before_those_of_a_level_and_time_passes(planned, levels, timed):
+    config = planned({"measurement": {"engine_args": KV}}, vary={"engine_args": levels})
+    blocks = every_block(config)
+    due = {(*KV, *map(str, level)) for level in levels}
+    assert {block.engine_args for block in blocks} == due
+    passes = list_timed_passes(config, blocks)
+    assert [one.engine_args for one in passes] == timed  # of the target, and of its draft model
 
 
 def test_arms_with_words_of_their_own_have_ids_and_no_timed_passes(planned):

@@ -24,16 +24,12 @@ from ...blocks import alone
 from ...conftest import ROOT
 
 
-@pytest.fixture
-def blocks(study):
-    return blocks_of(study)
-
-
 def blocks_of(data):
     return list_blocks(load(data, ROOT), gpu=False)
 
 
-def test_the_study_has_the_runs_of_the_papers_table_3_and_baselines_beside_those_that_draft(blocks):
+def test_the_study_has_the_runs_of_the_papers_table_3_and_baselines_beside_those_that_draft(study):
+    blocks = blocks_of(study)
     runs = {
         block.run_id(arm, source.prompt, group): (block.suite, arm.speculates)
         for block in blocks
@@ -83,7 +79,8 @@ def test_settings_are_excluded_of_all_repeats_or_of_one(study, names, gone):
     assert sum(len(block.arms) for block in [*kept, *excluded]) == whole
 
 
-def test_a_block_has_its_baseline_first_and_an_arm_for_each_setting(blocks):
+def test_a_block_has_its_baseline_first_and_an_arm_for_each_setting(study):
+    blocks = blocks_of(study)
     for block in blocks:
         assert block.arms[0] == Arm()
         assert block.speculates != (block.arms == (Arm(),))
@@ -135,7 +132,8 @@ def test_however_many_prompts_a_block_has_the_same_is_asked_in_every_repeat(stud
 
 
 @pytest.mark.parametrize("order", ["mixed", "by_target"])
-def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks, order):
+def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(study, order):
+    blocks = blocks_of(study)
     ordered = block_order(blocks, order)
     assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
     gone = [(block.repeat, block.target) for block in ordered]
@@ -195,14 +193,12 @@ def test_targets_verify_at_every_width_and_drafts_read_again_at_those_of_their_r
     assert both == set(synthetic["suites"]["controls"]["targets"])
 
 
-def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
+def test_the_first_pair_of_the_campaign_is_decoded_if_it_has_one(synthetic):
     block = choose_demonstration(load(synthetic, ROOT), gpu=False)
     arm = Arm(4, method=Method.DRAFT, draft="random-8m-q8", draft_model="random-8m-q8")
     assert block.target == "random-moe-122m-q4"
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
     assert (block.n_predict, block.temperature, block.arms) == (64, 0, (arm,))
-
-
-def test_a_campaign_without_drafts_after_a_text_has_none(study):
-    study["campaign"]["suites"] = ["moe_baseline", "prompt_length"]
-    assert choose_demonstration(load(study, ROOT), gpu=False) is None
+    # None drafts after a text.
+    synthetic["campaign"]["suites"] = ["moe_baseline", "prompt_length"]
+    assert choose_demonstration(load(synthetic, ROOT), gpu=False) is None

@@ -6,7 +6,7 @@ from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, draft_lab
 
 def arms(gammas=(), **given):
     """Return the arms of a drafting method."""
-    return [Arm(draft="d", **setting) for setting in Drafting(**given).settings(list(gammas))]
+    return [Arm(**setting) for setting in Drafting(**given).settings("t", list(gammas))]
 
 
 def test_every_method_has_a_type_of_the_engine_and_back():
@@ -19,8 +19,8 @@ def test_every_method_has_a_type_of_the_engine_and_back():
 def test_lists_multiply_and_what_is_not_given_is_the_default():
     made = arms(method="mtp", gammas=[1, 2], p_min=[0, 0.5])
     assert [(arm.gamma, arm.p_min) for arm in made] == [(1, 0), (1, 0.5), (2, 0), (2, 0.5)]
-    assert [arm.name for arm in made] == ["d/g1", "d/g1-p0.5", "d/g2", "d/g2-p0.5"]
-    assert [arm.name for arm in arms([4], method="ngram-mod", n_match=[2])] == ["d/g4-n2"]
+    assert [arm.name for arm in made] == ["mtp/g1", "mtp/g1-p0.5", "mtp/g2", "mtp/g2-p0.5"]
+    assert [arm.name for arm in arms([4], method="ngram-mod", n_match=[2])] == ["ngram-mod/g4-n2"]
     [lookup] = arms([8], method="ngram-simple")
     assert (lookup.gamma, lookup.n_match, lookup.p_min) == (8, 3, None)
     [cache] = arms([4], method="ngram-cache")
@@ -30,7 +30,7 @@ def test_lists_multiply_and_what_is_not_given_is_the_default():
 def test_a_pair_has_lengths_of_its_partners_own_and_the_names_of_both():
     way = Drafting(**{"method": "mtp", "with": "ngram-mod", "n_match": [24], "with_gamma": [64]})
     assert way == Drafting.model_validate_json(way.model_dump_json())
-    [setting] = way.settings([4])
-    pool = Arm(draft=way.drafter_id(None), method=way.method, partner=way.partner, **setting)
+    [setting] = way.settings("t", [4])
+    pool = Arm(**setting)
     assert (pool.name, pool.longest) == ("mtp-with-ngram-mod/g4-n24-m64", 64)
     assert draft_label(pool.methods, None, vars(pool)) == "MTP + n-gram pool, n = 24, m = 64"

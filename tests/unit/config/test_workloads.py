@@ -116,9 +116,8 @@ def test_texts_that_ship_can_be_sent_as_chats(asked):
     texts = ["code", "chinese"]
     data["workloads"] = {"asked": {"kind": "texts", "texts": texts, "template": "chat"}}
     block, *_ = blocks_of(data)
-    assert [one.prompt for one in block.prompts] == ["asked-code", "asked-chinese"]
-    assert [one.file for one in block.prompts] == [f"resources/prompts/{one}.txt" for one in texts]
-    assert {one.line for one in block.prompts} == {None}
+    found = [(one.prompt, one.file, one.line) for one in block.prompts]
+    assert found == [(f"asked-{one}", f"resources/prompts/{one}.txt", None) for one in texts]
 
 
 def test_what_a_workload_says_of_its_end_replaces_what_the_measurement_says(asked):

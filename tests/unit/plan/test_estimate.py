@@ -74,7 +74,9 @@ def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(models, size
     assert size().file_bytes == pytest.approx(written, rel=0.2)
 
 
-def test_the_info_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size, models):
+def test_the_info_of_an_entry_needs_a_family_and_has_null_where_only_the_file_has_the_value(
+    study, root, size, models
+):
     models[MOE]["file"] = "BF16/Qwen3.5-35B-A3B-UD-Q4_K_XL-00001-of-00002.gguf"
     models[MOE]["sha256"] = ["0" * 64, "1" * 64]
     info = info_of_entry(MOE, load(study, root))
@@ -82,9 +84,6 @@ def test_the_info_of_an_entry_has_null_where_only_the_file_has_the_value(study, 
     assert (info.experts, info.experts_used, info.layers) == (256, 8, 40)
     assert info.sha256 is info.tensor_types is info.context_length is None
     assert size_of_info(info).pass_bytes(5) == pytest.approx(size().pass_bytes(5))
-
-
-def test_a_model_without_file_and_family_has_no_card(study, root, models):
     del models[MOE]["family"]
     with pytest.raises(ConfigError, match=r"model 'qwen3\.5-35b-a3b-q4'"):
         info_of_entry(MOE, load(study, root))

@@ -183,7 +183,7 @@ def test_a_file_without_the_block_that_it_announces_drafts_by_nothing(own):
 
 
 def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_asked_about(own):
-    own.ask(kind="texts", texts=["code"])
+    own.ask(kind="texts", texts=["code"], thinking=False)
     own.models["target"] = {"kind": "hub", "repository": "a/b", "file": "t.gguf", "size_bytes": 1}
     assert own.lines() == []
     made = own.campaign().places.model_file("target")
@@ -192,13 +192,7 @@ def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_as
     save_info(read_info(made), made.with_suffix(".json"))
     [line] = own.lines()
     assert f"the chat template of target is missing: {made} has none, and a workload" in line
-
-
-def test_a_target_whose_template_ignores_what_it_is_told_is_found(own):
-    own.ask(kind="texts", texts=["code"], thinking=False)
-    own.models["target"] = {"kind": "hub", "repository": "a/b", "file": "t.gguf"}
-    made = own.campaign().places.model_file("target")
-    made.parent.mkdir(parents=True)
+    # A template that ignores what it is told is found.
     own.target.rename(made)
     words = "ignores `thinking: false`, which has no effect; give n_predict room for what it thinks"
     said = (f"the chat template of target {words}",)

@@ -44,7 +44,7 @@ from specmoe.records import DIGITS, UNKNOWN, Records, Request, digest_of, first_
 _LISTS = {"prompts", "arms", "sendings"}
 _PACKAGE = "workflow/scripts/specmoe"
 # What files of the workflow's own a question is about, by patterns.
-_SOURCES = {
+SOURCES = {
     "collecting": [f"{_PACKAGE}/runs/*.py"],
     "rendering": [
         *(f"{_PACKAGE}/**/*.{kind}" for kind in ("py", "yaml")),
@@ -234,7 +234,7 @@ class Asked:
             "demonstration": self._demonstration,
             "study_rows": lambda: config.study_rows and sha256_of(Path(config.study_rows)),
         }
-        files = chain(*map(places.root.glob, _SOURCES.get(what, ())))
+        files = chain(*map(places.root.glob, SOURCES.get(what, ())))
         return {what: facts[what]() if what in facts else _digests_of(places.root, files)}
 
     @property

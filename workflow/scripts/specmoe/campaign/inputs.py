@@ -1,5 +1,6 @@
 """The inputs of a campaign's jobs, which are files of other jobs, and their priorities."""
 
+from collections.abc import Collection
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -42,16 +43,17 @@ class Inputs:
         maker = str(fact(info, "id")) if info.exists() else usual
         return maker if places.engine_file(maker).exists() else usual
 
+    def loaded(self, models: Collection[str]) -> Files:
+        """Return the files of models that are loaded, and what describes them."""
+        places = self.places
+        return {"models": [*map(places.model_file, models)], "infos": [*map(places.info, models)]}
+
     def of_blocks(self, *blocks: str) -> Files:
         """Return what blocks load. Raises ConfigError for one that the campaign does not have."""
-        campaign, places = self.campaign, self.places
+        campaign = self.campaign
         models = sorted({model for name in blocks for model in campaign.block(name).models})
         engines = sorted({*map(campaign.engine_of_block, blocks)})
-        return {
-            "engine": [*map(places.engine_file, engines)],
-            "models": [*map(places.model_file, models)],
-            "infos": [*map(places.info, models)],
-        }
+        return {"engine": [*map(self.places.engine_file, engines)], **self.loaded(models)}
 
     def of_table(self, table: str) -> Files:
         """Return the records of a table, and what describes their models and engines."""

@@ -14,7 +14,6 @@ MEASURE_VERSION = 3
 """Raised by hand when what is measured changes; blocks, passes and divergences follow."""
 
 NO_DRAFT = "none"
-SELF = "self"  # among a suite's drafts: every target drafts for itself
 # A warm-up that decodes so long is the last: what settles takes less. In 42 processes of the
 # true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
 LONG_WARMUP_S = 1.0

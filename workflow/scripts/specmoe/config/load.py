@@ -8,7 +8,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,8 +17,8 @@ from pydantic_core import ErrorDetails
 
 from specmoe.config import matrix
 from specmoe.config.base import describe_error
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop, Template
-from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
+from specmoe.config.methods import METHODS, SELF, Drafting, Method, is_ngram
 from specmoe.config.models import AnyModel, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import Config, OwnModel, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
@@ -99,7 +98,7 @@ def _spelled_out(
 
 
 PLAIN = frozenset([Method.DRAFT])
-MethodsOf = Callable[[str], frozenset[Method]]
+MethodsOf = Callable[[Config, str], frozenset[Method]]
 """Gives the methods of drafting that a model's file is made for, by the model's id.
 
 A draft model has `PLAIN`, and MTP too if it has the block; other files have their own alone.
@@ -107,9 +106,7 @@ A draft model has `PLAIN`, and MTP too if it has the block; other files have the
 
 
 def load(
-    data: Mapping[str, Any],
-    root: Path,
-    methods_of: Callable[[Config, str], frozenset[Method]] = lambda config, model: PLAIN,
+    data: Mapping[str, Any], root: Path, methods_of: MethodsOf = lambda config, model: PLAIN
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
@@ -120,26 +117,19 @@ def load(
     config = _checked(Config, data, root)
     stop_at(_check_names(config))
     stop_at(_check_members(config))
-    config = _expand(config, root, partial(methods_of, config))
+    config = _expand(config, root, methods_of)
     stop_at(*(_check_suite(config, name) for name in config.selected_suites))
     stop_at(_check_excluded(config))
     return config
 
 
-def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
+def _expand(config: Config, root: Path, methods_of: MethodsOf) -> Config:
     """Return the configuration with the methods and prompts of its suites.
 
     A campaign that is not measured here keeps the prompts that its configuration has.
     """
     suites = {
-        name: _with_methods(
-            suite,
-            known,
-            scored=matrix.scores_ngrams(config, suite),
-            staged=config.measurement.staged,
-        )
-        if suite.methods == "all"
-        else suite
+        name: _with_methods(config, suite, methods_of) if suite.methods == "all" else suite
         for name, suite in config.selected_suites.items()
     }
     workloads: dict[str, AnyWorkload] = {}
@@ -157,53 +147,54 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     return config.model_copy(update=update)
 
 
-def _with_methods(suite: Suite, known: MethodsOf, *, scored: bool, staged: bool) -> Suite:
+def _with_methods(config: Config, suite: Suite, methods_of: MethodsOf) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
-    Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own:
-    at more of them if n-grams are `scored`, so that few are measured. In stages others wait, see
-    `_waiting`.
+    Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own.
+    In stages others wait, see `_waiting`.
     """
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
-        made_for = PLAIN if draft in (NO_DRAFT, SELF) else known(draft)
+        made_for = PLAIN if draft in (NO_DRAFT, SELF) else methods_of(config, draft)
         by_method.setdefault(min(made_for), []).append(draft)  # MTP comes after DRAFT
     simple = by_method.pop(Method.DRAFT, [])
     ways = [Drafting(method=method, drafts=drafts) for method, drafts in by_method.items()]
-    with_block = [target for target in suite.targets if Method.MTP in known(target)]
+    with_block = [target for target in suite.targets if Method.MTP in methods_of(config, target)]
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=Method.MTP, targets=with_block))
-    for method in filter(is_ngram, Method):
-        if "gamma" not in METHODS[method].flags:
-            ways.append(Drafting(method=method))
-            continue
-        # Tokens that are looked up, and drafted at most: as few as of a draft model, and of the
-        # pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod).
-        of_pool = [([24], [64])] if method == Method.NGRAM_MOD else []
-        for n_match, gammas in [([2, 3, 4], [4, 8, 16]) if scored else ([3], [8]), *of_pool]:
-            ways.append(Drafting(method=method, gammas=gammas, n_match=n_match))
-    if staged:
+    ways += _ngrams(scored=matrix.scores_ngrams(config, suite))
+    if config.measurement.staged:
         named = [draft for draft in simple if draft not in (NO_DRAFT, SELF)]
         models = [Drafting(method=Method.DRAFT, drafts=named)] if named else []
         ways += [*_waiting([*models, *ways])]
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 
 
+def _ngrams(*, scored: bool = False) -> Iterator[Drafting]:
+    """Yield each n-gram method at lengths of its own: at more of them if n-grams are `scored`.
+
+    These are tokens that are looked up, and drafted at most: as few as of a draft model, and of the
+    pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod).
+    """
+    usual = ([2, 3, 4], [4, 8, 16]) if scored else ([3], [8])
+    for method in filter(is_ngram, Method):
+        n_match, gammas = usual if "gamma" in METHODS[method].flags else ([], [])
+        yield Drafting(method=method, n_match=n_match, gammas=gammas)
+        if method == Method.NGRAM_MOD:
+            yield Drafting(method=method, n_match=[24], gammas=[64])
+
+
 def _waiting(ways: Iterable[Drafting]) -> Iterator[Drafting]:
     """Yield what waits until the best of the others are known, see `contenders.join`.
 
-    Of each model and head that is a larger `p_min`, and each n-gram method beside it: at its usual
-    lengths, and of the pool also at those that llama.cpp advises.
+    Of each model and head that is a larger `p_min`, and each n-gram method beside it.
     """
     for way in ways:
-        if "p_min" not in METHODS[way.method].flags:
-            continue
-        yield way.model_copy(update={"p_min": [0.5, 0.75], "waits": True})
-        for partner in filter(is_ngram, Method):
-            pair = way.model_copy(update={"partner": partner, "waits": True})
-            yield pair
-            if partner == Method.NGRAM_MOD:
-                yield pair.model_copy(update={"n_match": [24], "partner_gamma": [64]})
+        if "p_min" in METHODS[way.method].flags:
+            yield way.model_copy(update={"p_min": [0.5, 0.75], "waits": True})
+            for one in _ngrams():
+                lengths = {"n_match": one.n_match, "partner_gamma": one.gammas}
+                yield way.model_copy(update={"partner": one.method, **lengths, "waits": True})
 
 
 def _checked(section: type[Section], data: Mapping[str, Any], root: Path) -> Section:
@@ -398,14 +389,11 @@ def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:
     texts = any(isinstance(prompt, str) for prompt in suite.prompts)
     baselines = texts and NO_DRAFT in suite.drafts
     ends = suite.workloads or config.measurement.stop == Stop.EOS
+    words = suite.baseline_args or config.measurement.memory
     for key, given, error in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
         ("vary", options, "takes no engine_args, and varies prompt_tokens or temperature"),
-        (
-            "",
-            suite.baseline_args or config.measurement.memory,
-            "has no baseline_args and no memory",
-        ),
+        ("", words, "has no baseline_args and no memory"),
         ("prompts", baselines, "has no baselines on texts; give lengths"),
         ("", ends, "knows neither workloads nor `stop: eos`"),
     ]:

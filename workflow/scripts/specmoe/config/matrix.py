@@ -7,7 +7,6 @@ from itertools import chain, product
 
 from specmoe.config.block import (
     NO_DRAFT,
-    SELF,
     WARMUP_TOKENS,
     Arm,
     Block,
@@ -31,7 +30,7 @@ STUDY_PASSAGE = "resources/prompts/published_topic.txt"
 _AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "context", "threads"}
 _AS_GIVEN |= {"environment", "reruns"}
 # In the ids of blocks of baselines, before the first repeat of a campaign.
-TEXTS = "texts-alone"
+TEXTS = "/texts-alone/"
 # Prompts of a block on a GPU. A run there takes less time than loading its model does.
 GPU_PROMPTS = 5
 
@@ -53,7 +52,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
 def texts_alone(block: Block) -> Block:
     """Return the block in which a block's target writes alone what is then scored."""
     place, _, repeat = block.block.rpartition("/")
-    return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(block.baseline,))
+    return replace(block, block=f"{place}{TEXTS}{repeat}", arms=(block.baseline,))
 
 
 def excluded_blocks(config: Config) -> list[Block]:
@@ -73,10 +72,20 @@ def without(block: Block, excluded: Collection[str]) -> Block | None:
     return kept if arms and kept.speculates == block.speculates else None
 
 
-def begun(block: Block) -> Block:
-    """Return a block as stages begin with it, without the settings that wait."""
-    waiting = {setting_of(block, arm) for arm in block.arms if arm.waits}
-    return without(block, waiting) or block
+# Of the n-gram settings that are scored, so many are measured of each comparison.
+MOST_NGRAMS = 2
+
+
+def begun(config: Config, block: Block) -> Block:
+    """Return a block as stages begin with it, without the settings that wait.
+
+    Of n-grams it has as many as are measured if they are scored: the last, which take longest.
+    """
+    scored = list_draft_scoring(config, [block], ngrams=True)
+    played = [arm for arm in block.arms if scored and is_ngram(arm.method)]
+    waiting = [arm for arm in block.arms if arm.waits]
+    later = {setting_of(block, arm) for arm in (*played[:-MOST_NGRAMS], *waiting)}
+    return without(block, later) or block
 
 
 def names_of(block: Block, arm: Arm) -> set[str]:
@@ -107,8 +116,8 @@ def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
 
     def sort_key(block: Block) -> tuple[int, bool, bytes, bytes]:
         stretch = shuffle_key(block.order_seed, block.target) if order == "by_target" else b""
-        texts = f"/{TEXTS}/r" in block.block
-        return block.repeat, not texts, stretch, shuffle_key(block.order_seed, block.block)
+        drawn = shuffle_key(block.order_seed, block.block)
+        return block.repeat, TEXTS not in block.block, stretch, drawn
 
     return sorted(blocks, key=sort_key)
 
@@ -139,16 +148,14 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             widths = (1, 2, arm.gamma + 1, EVERY_WIDTH[-1])
             passes[arm.draft_model].update(product([Outputs.LAST], widths))
     targets = {block.target for block in timed}
-    # Passes are timed, and their experts counted.
-    share = PASSES_SHARE / (2 * max(len(passes), 1))
-    row = _ROW_GPU if timed and timed[0].gpu_layers else _ROW
     return [
         TimedPasses(
             model=model,
             passes=tuple(sorted(shapes)),
             samples=measurement.pass_samples,
-            seconds=measurement.minutes and 60 * measurement.minutes * share,
-            row=row,
+            # Half of the share: in the other half their experts are counted.
+            seconds=measurement.minutes and 30 * measurement.minutes * PASSES_SHARE / len(passes),
+            row=_ROW_GPU if timed[0].gpu_layers else _ROW,
             text=config.prompts.passage,
             gpu_layers=timed[0].gpu_layers,
             engine_args=tuple(measurement.engine_args) if model in targets else (),
@@ -177,10 +184,6 @@ def _has_our_program(config: Config) -> bool:
     return config.measurement.pass_samples > 0 and not isinstance(engine, PathEngine)
 
 
-# Of the n-gram settings that are scored, so many are measured of each comparison.
-MOST_NGRAMS = 2
-
-
 def scores_ngrams(config: Config, suite: Suite) -> bool:
     """Return whether n-grams of a suite are scored before the first repeat, and few measured.
 
@@ -191,14 +194,6 @@ def scores_ngrams(config: Config, suite: Suite) -> bool:
     plain &= config.measurement.memory is None and not suite.baseline_args
     chosen = config.measurement.staged and config.paired_targets.isdisjoint(suite.targets)
     return plain and chosen and _has_our_program(config)
-
-
-def with_few_ngrams(config: Config, block: Block) -> Block:
-    """Return a block with as many n-gram settings as are measured: the last, which take longest."""
-    scored = list_draft_scoring(config, [block], ngrams=True)
-    played = [arm for arm in block.arms if scored and is_ngram(arm.method)]
-    arms = tuple(arm for arm in block.arms if arm not in played[:-MOST_NGRAMS])
-    return replace(block, arms=arms)
 
 
 def list_draft_scoring(
@@ -303,15 +298,8 @@ def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
     if not suite.ways or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
         yield Arm(engine_args=tuple(suite.baseline_args) or None)
     for way in suite.ways:
-        if target not in (way.targets or suite.targets):
-            continue
-        named: list[str | None] = [*way.drafts] or [None]
-        files = [target if draft == SELF else draft for draft in named]
-        for file, setting in product(files, way.settings(suite.gammas)):
-            draft = way.drafter_id(file)
-            setting |= {"method": way.method, "partner": way.partner, "waits": way.waits or None}
-            own = tuple(way.engine_args) or None
-            yield Arm(draft=draft, draft_model=file, engine_args=own, **setting)
+        if target in (way.targets or suite.targets):
+            yield from (Arm(**setting) for setting in way.settings(target, suite.gammas))
 
 
 def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:

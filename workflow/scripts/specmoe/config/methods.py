@@ -161,6 +161,7 @@ _KEYS = {"gamma": "gammas", "partner_gamma": "with_gamma"}
 
 
 WITH = "-with-"  # between the ids of what drafts and of its partner
+SELF = "self"  # among a suite's drafts: every target drafts for itself
 
 
 class Drafting(Strict):
@@ -228,15 +229,19 @@ class Drafting(Strict):
             name = draft if self.method == Method.DRAFT else f"{self.method}@{draft}"
         return f"{name}{WITH}{self.partner}" if self.partner else name
 
-    def settings(self, gammas: list[int]) -> list[dict[str, Any]]:
-        """Return the parameters of each arm, as fields of `config.block.Arm`.
+    def settings(self, target: str, gammas: list[int]) -> list[dict[str, Any]]:
+        """Return the fields of each arm that drafts for a target, see `config.block.Arm`.
 
         `gammas` are the suite's, which hold where the method names none.
         """
         known = self._taken
+        files = [target if draft == SELF else draft for draft in self.drafts]
         lengths = (self.gammas or gammas) if "gamma" in known else [8]  # of the engine
-        choices: dict[str, list[Any]] = {"gamma": lengths}
+        choices: dict[str, list[Any]] = {"draft_model": files or [None], "gamma": lengths}
         known |= {"partner_gamma"} if self.partner else set()  # the default is the engine's too
         for name, parameter in PARAMETERS.items():
             choices[name] = getattr(self, name) or [parameter.default if name in known else None]
-        return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
+        own: dict[str, Any] = {"method": self.method, "partner": self.partner}
+        own |= {"waits": self.waits or None, "engine_args": tuple(self.engine_args) or None}
+        made = (dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
+        return [{"draft": self.drafter_id(one["draft_model"]), **one, **own} for one in made]

@@ -367,17 +367,14 @@ class Config(Strict):
         sent = {name for suite in self.selected_suites.values() for name in suite.workloads}
         names = self.campaign.compare_with_study.items()
         known = {name: model for name, model in names if model in self.models}
-        return self.model_copy(
-            update={
-                "campaign": self.campaign.model_copy(update={"compare_with_study": known}),
-                "engines": {name: self.engines[name] for name in self.used_engines},
-                "model_sets": {self.campaign.models: self.models},
-                "suites": self.selected_suites,
-                "workloads": {
-                    name: self.workloads[name] for name in self.workloads if name in sent
-                },
-            }
-        )
+        used = {
+            "campaign": self.campaign.model_copy(update={"compare_with_study": known}),
+            "engines": {name: self.engines[name] for name in self.used_engines},
+            "model_sets": {self.campaign.models: self.models},
+            "suites": self.selected_suites,
+            "workloads": {name: one for name, one in self.workloads.items() if name in sent},
+        }
+        return self.model_copy(update=used)
 
     def lineage(self, model: str) -> dict[str, AnyModel]:
         """Return a model, the one that it is made from, and so on to the first."""

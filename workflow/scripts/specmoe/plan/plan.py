@@ -15,7 +15,7 @@ from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.progress import Progress, left_s
 from specmoe.config.block import Block, PromptSource, Stop
 from specmoe.config.engines import COUNTS_SINCE, Backend
-from specmoe.config.matrix import TEXTS, begun, with_few_ngrams
+from specmoe.config.matrix import TEXTS, begun
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
@@ -157,8 +157,7 @@ def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
     """
     config = campaign.config.of_campaign()
     remaining, staged = Progress(campaign).remaining, config.measurement.staged
-    named = campaign.blocks.items()
-    every = [remaining(name) or begun(with_few_ngrams(config, block)) for name, block in named]
+    every = [remaining(name) or begun(config, block) for name, block in campaign.blocks.items()]
     # In stages what is measured decides what comes after the first repeat.
     blocks = [block for block in every if block.arms and not (staged and block.repeat)]
     inventory = take_inventory(campaign, blocks)
@@ -199,7 +198,7 @@ def describe(plan: Plan, options: str) -> str:
         starts=sum(block.starts(arm) for block in plan.blocks for arm in block.arms),
         start_s=START_S,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
-        texts_alone=TEXTS,
+        texts=sum(TEXTS in block.block for block in plan.blocks),
         counts_since=COUNTS_SINCE,
         fixed_drafts={
             (arm.method, arm.gamma)
