@@ -14,7 +14,7 @@ from .test_advice import DRAFT, TARGET, WOBBLE, advised, campaign, setting
 
 
 def rows_of(*speedups, **more):
-    usual = {"target": "t", "verdict": Fate.CONTENDER, "paired": False, "looks_up": False}
+    usual = {"target": "t", "verdict": Fate.CONTENDER, "paired": False, "method": "draft"}
     return [usual | more | one for one in speedups]
 
 
@@ -47,7 +47,8 @@ def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_
 def test_of_n_grams_the_best_two_stay_of_different_predictions_unless_these_are_beaten():
     rows = predicted(0.9, 1.5, 1.3, 1.5, 1.1)
     for number, row in enumerate(rows):
-        row |= {"looks_up": number > 0, "label": number, "drafted_share": 0.5}
+        row |= {"method": "ngram-mod" if number else "draft"}
+        row |= {"label": number, "drafted_share": 0.5}
     drop_predicted(rows)
     assert verdicts(rows) == ["PREDICTED", "SURPASSED", "CONTENDER", "CONTENDER", "SURPASSED"]
     drop_predicted(rows := [*predicted(2.5), *rows[1:]])

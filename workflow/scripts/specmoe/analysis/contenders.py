@@ -101,7 +101,6 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
         # Nothing is predicted of heads, of draft models that stop early, or of what has options of
         # its own; see `scores_ngrams`.
         "scored_by": (arm.name if looks_up else by_model) if block.is_timed(arm) else None,
-        "looks_up": looks_up,
         "waits_for": setting_of(block, plain) if arm.waits else None,
         **{name: getattr(arm, name) for name in ("method", "partner", "n_match")},
         "verdict": Fate.WAITING if arm.waits else Fate.CONTENDER,
@@ -125,8 +124,7 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
         for row in settings:
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
-                known = {"replays": infos[row["target"]].replays, "looks_up": row["looks_up"]}
-                if pair := scored_pair(*given, **known):
+                if pair := scored_pair(*given, replays=infos[row["target"]].replays):
                     row |= pair.predict_speedup(row["gamma"])
                     row["drafted_share"] = pair.drafted_share(row["gamma"])
         drop_predicted([row for row in settings if row["verdict"] != Fate.WAITING])
@@ -140,7 +138,8 @@ def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
     and one that hardly drafts stays only where there is nothing else.
     """
     known = [row for row in settings if "predicted" in row]
-    ngrams = sorted((row for row in known if row["looks_up"]), key=itemgetter("predicted"))
+    ngrams = [row for row in known if is_ngram(Method(row["method"]))]
+    ngrams.sort(key=itemgetter("predicted"))
     drafting = [row for row in ngrams if row["drafted_share"] > IDLE_SHARE]
     tried = drafting or (ngrams[-1:] if len(ngrams) == len(settings) else [])
     best = [*{f"{row['predicted']:.6f}": row for row in tried}.values()][-MOST_NGRAMS:]
