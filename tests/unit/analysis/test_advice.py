@@ -375,6 +375,7 @@ def test_a_setting_that_hardly_drafts_is_not_the_fastest_and_no_obstacle_to_off(
     if idle:
         alone, _ = advice_of(runs[runs["gamma"] != 4], config)
         assert (alone["answer"], alone["settings"]) == (Answer.LITTLE, 0)
+        assert alone["command"] == alone["baseline_command"] is not None
 
 
 def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen_from(config):

@@ -136,13 +136,15 @@ def advice_from(
     answers, kinds = [], list[Record]()
     for target in (name for name in config.models if name in {*runs["target"]}):
         of_target = settings[settings["target"] == target]
-        answer = _answer(target, of_target, _controls(audit, target), untried[target], config)
+        # Settings on the prompts that answer come first.
+        peers = of_target[of_target["prompt_set"] == of_target["prompt_set"].head(1).sum()]
+        answer = _answer(target, peers, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target), "rejected_drafts": whys.get(target)}
         answer["baseline_command"] = None
-        if "baseline_options" in answer:
-            alone = {"engine_options": answer["baseline_options"]}
+        if answer["settings"] or answer["idle"]:
+            alone = {"engine_options": peers["baseline_options"].iloc[0]}
             answer["baseline_command"] = launch_line(config, target, alone, gpu=gpu)
-        kinds += _by_kind(answer, of_target, members, config, gpu=gpu)
+        kinds += _by_kind(answer, peers, members, config, gpu=gpu)
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     table = TABLES["advice"]
     advice = pd.DataFrame(answers, columns=[*table.columns])
@@ -297,11 +299,9 @@ def _best(usable: pd.DataFrame) -> pd.DataFrame:
 
 
 def _answer(
-    target: str, ranked: pd.DataFrame, controls: Controls, untried: int, config: Config
+    target: str, peers: pd.DataFrame, controls: Controls, untried: int, config: Config
 ) -> dict[str, Any]:
     """Return a target's row; `untried`: how many settings there were no minutes for."""
-    # Settings on the prompts that answer come first.
-    peers = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
     counts = Counter(peers["status"])
     gone = counts[Status.EXCLUDED] + counts[Status.LOST]
     usable = peers[peers["status"].isin([Status.BEST, Status.COMPARED])]
@@ -338,14 +338,13 @@ def _answer(
 
 
 def _by_kind(
-    answer: Record, ranked: pd.DataFrame, members: Members, config: Config, *, gpu: bool
+    answer: Record, peers: pd.DataFrame, members: Members, config: Config, *, gpu: bool
 ) -> list[Record]:
     """Return a row for each kind of prompts where a target is *on by kind*, and say so in its row.
 
-    Kinds are the categories of the prompts that answer; settings count that were measured on all.
-    Of a kind with flagged pairs no loss is said, as flags fall on fast runs.
+    Kinds are the categories of the prompts of `peers`; settings count that were measured on all. Of
+    a kind with flagged pairs no loss is said, as flags fall on fast runs.
     """
-    peers = ranked[ranked["prompt_set"] == answer.get("prompt_set")]
     usable = peers[peers["status"].isin([Status.BEST, Status.COMPARED])]
     untried = answer["needs"] == Need.MINUTES and answer["more_repeats"] is None
     if answer["answer"] == Answer.UNKNOWN or usable.empty or untried:
@@ -401,14 +400,13 @@ def _by_kind(
 
 def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
     """Return the line that starts llama-server as advised, or measures more; None if none."""
-    if answer["answer"] == Answer.UNDECIDED:
-        measures = config.campaign.source == "measured" and answer["more_repeats"]
-        return measuring_line(config, answer["repeats"], measures) if measures else None
+    if answer["answer"] in GAINS:
+        return launch_line(config, answer["target"], answer, gpu=gpu)
+    if answer["answer"] in (Answer.OFF, Answer.LITTLE):
+        return str(answer["baseline_command"])
     # Loops are no advice for other text, and each kind has a line of its own.
-    if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING, Answer.BY_KIND):
-        return None
-    on, alone = answer["answer"] in GAINS, answer["baseline_command"]
-    return launch_line(config, answer["target"], answer, gpu=gpu) if on else alone
+    more = config.campaign.source == "measured" and answer["more_repeats"]
+    return measuring_line(config, answer["repeats"], more) if more else None
 
 
 def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:
