@@ -109,8 +109,8 @@ def advice_from(
     # No one uses a control. The study's protocol has two programs for the two arms.
     compared = (pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)
     marked = _marked(usual(pairs[compared & is_no_control(pairs)]), audit)
-    members = dict(iter(marked[marked["counts"]].groupby(SETTING)))
-    settings, left = _apply_exclusions(marked, measured, config)
+    members = {key: pairs[pairs["counts"]] for key, pairs in marked.groupby(SETTING)}
+    settings, left = _apply_exclusions(marked, members, measured, config)
     # Null without a file, and for a cache of n-grams.
     sizes = {model: info.size_bytes for model, info in infos.items()}
     settings["draft_bytes"] = settings["draft_model"].map(sizes)
@@ -170,12 +170,13 @@ def _marked(pairs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def _apply_exclusions(
-    sent: pd.DataFrame, measured: pd.DataFrame, config: Config
+    sent: pd.DataFrame, members: Members, measured: pd.DataFrame, config: Config
 ) -> tuple[pd.DataFrame, dict[Any, pd.DataFrame]]:
     """Return settings with their numbers, and the runs of each that are compared.
 
-    `sent` are `_marked` pairs. Settings of a target that were sent the same prompts are compared:
-    they follow one another, those first that answer. One that is excluded keeps all its numbers.
+    `sent` are `_marked` pairs, of which `members` count. Settings of a target that were sent the
+    same prompts are compared: they follow one another, those first that answer. One that is
+    excluded keeps all its numbers.
     """
     of_all, compared, rows = _by_setting(measured), dict[Any, pd.DataFrame](), []
 
@@ -188,8 +189,7 @@ def _apply_exclusions(
     for (_, prompt_set), peers in sorted(sent.groupby(["target", "prompt_set"]), key=claim):
         asked = str(prompt_set).split(", ")
         settings = dict(iter(peers.groupby(SETTING)))
-        members = {key: its[its["counts"]] for key, its in settings.items()}
-        kept = {key: its for key, its in members.items() if not is_excluded(its, asked)}
+        kept = {key: members[key] for key in settings if not is_excluded(members[key], asked)}
         left = at_all_prompts({key: its[~its["flagged"]] for key, its in kept.items()})
         compared |= left
         runs = [*left.values()]
@@ -349,8 +349,8 @@ def _by_kind(
     untried = answer["needs"] == Need.MINUTES and answer["more_repeats"] is None
     if answer["answer"] == Answer.UNKNOWN or usable.empty or untried:
         return []
-    every = [members[key] for key in _keys(peers) if key in members]
-    doubted = {kind for its in every for kind in its.loc[its["flagged"], "category"]}
+    every = pd.concat(members[key] for key in _keys(peers))
+    doubted = every.loc[every["flagged"], "category"]
     settings = [members[key][~members[key]["flagged"]] for key in _keys(usable)]
     prompts = pd.concat(settings).groupby("category", dropna=False)["prompt"].nunique()
     tried = [at for at, its in enumerate(settings) if its["category"].nunique() == len(prompts)]

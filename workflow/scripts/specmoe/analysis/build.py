@@ -64,7 +64,7 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     # Passes are timed with the campaign's options, and tell nothing of others.
     options = shlex.join(config.measurement.engine_args)
     both = compared[["engine_options", "baseline_options"]].fillna(options)
-    timed = compared[both.isin([options]).all(axis="columns")]
+    timed = both.index[both.isin([options]).all(axis="columns")]
     tables = setting_tables(pairs, statistics)
     sizes = sizes_of(infos, pass_times)
     pass_times = undisturbed_passes(pass_times)
@@ -79,10 +79,10 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}
     dense_of = {name: made.source for name, made in upcycled.items()}
     steps = steps_to(upcycled, {*costed["target"]})
-    alike = costed[costed.index.isin(timed.index)]
+    alike = costed[costed.index.isin(timed)]
     fitted = cost_tables.fit_pairs(alike, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, alike, statistics)
-    alike = drafting[drafting.index.isin(timed.index)]
+    alike = drafting[drafting.index.isin(timed)]
     curves = gamma_curves(alike, counted, scores, fitted, pass_times, statistics)
     analysis = Analysis(
         tables,

@@ -175,21 +175,21 @@ def compare(
 def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
     """Give their verdicts to the settings of a target; frames are its rows of `advice_from`'s."""
     by_key = {key_of(row): row for row in rows if row["level"] is None}
+    [answer] = records(advice)
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
     for setting, answers in zip(records(settings), usable, strict=True):
         row = by_key[key_of(setting)]
         row |= {name: setting[name] for name in _SPEEDUP if pd.notna(setting[name])}
-        row["answer"] = str(advice["answer"].iloc[0])
+        row["answer"] = answer["answer"]
         if setting["status"] == Status.IDLE:
             row["verdict"] = Fate.IDLE
         elif answers and setting["status"] != Status.BEST and setting["slower"]:
             row["verdict"] = Fate.BEATEN
     if not usable.any() or doubt(rows):
         return
-    decided = (advice["answer"].isin(DECIDED) | advice["open_kinds"].eq(0)).any()
-    open_kinds = advice["open_kinds"].gt(0).any()
-    enough = decided or not (open_kinds or settings.loc[usable, "more_helps"].any())
+    decided = answer["answer"] in DECIDED or answer["open_kinds"] == 0
+    enough = decided or not (answer["open_kinds"] or settings.loc[usable, "more_helps"].any())
     for row in rows:
         if {Fate.UNTRIED: decided, Fate.CONTENDER: enough}.get(row["verdict"]):
             row["verdict"] = Fate.DECIDED
