@@ -141,8 +141,11 @@ def test_words_replace_the_flag_that_a_gpu_gets():
     assert computing_flags(0, ["--cpu-moe"]) == ["--cpu-moe"]
 
 
-def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
-    row, _ = advice_of(campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31])), config)
+def test_an_undecided_answer_comes_with_more_repeats_or_minutes_and_their_command(
+    study, root, config
+):
+    runs = campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31]))
+    row, _ = advice_of(runs, config)
     assert (row["answer"], row["gamma"]) == (Answer.UNDECIDED, 4)
     repeats, deviation = 3 + row["more_repeats"], np.log([51, 55, 59]).std(ddof=1)
 
@@ -154,12 +157,9 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     assert reach(repeats) < np.log(row["speedup"]) < reach(repeats - 1)
     assert row["needs"] == Need.REPEATS
     assert row["command"] == measuring_line(config, 3, row["more_repeats"])
-
-
-def test_after_minutes_that_ended_it_more_minutes_help(study, root):
+    # Minutes ended the same repeats.
     study["measurement"] |= {"minutes": 10.0, "repeats": {"least": 1, "most": 6}}
-    ended = load(study | {"statistics": {"session_sd": 0.0}}, root)
-    row, _ = advice_of(campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31])), ended)
+    row, _ = advice_of(runs, load(study, root))
     repeats = 3 + row["more_repeats"]
     assert row["needs"] == Need.MINUTES
     assert f"minutes={np.ceil(10 * repeats / 3):.0f} " in row["command"]
