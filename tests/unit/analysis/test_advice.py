@@ -14,7 +14,6 @@ from specmoe.analysis.advice_text import render_advice
 from specmoe.analysis.build import list_drafts
 from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.follow_up import Need, measuring_line
-from specmoe.analysis.state import baselines_beside
 from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level
@@ -74,8 +73,7 @@ def advised(runs, config, stages=(), **audits):
     """Return the advice for runs, all of them usual; `audits` says what their audit finds."""
     pairs = make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, INFOS)
     settings = summarise(pairs, SETTING, config.statistics, describe_texts)
-    beside = baselines_beside(pairs[pairs["counts"]], config.statistics)
-    return advice_from(runs, pairs, settings, audit(runs, **audits), config, INFOS, stages, beside)
+    return advice_from(runs, pairs, settings, audit(runs, **audits), config, INFOS, stages)
 
 
 def advice_of(runs, config, **given):

@@ -97,14 +97,12 @@ def advice_from(
     config: Config,
     infos: Mapping[str, ModelInfo],
     stages: Iterable[Mapping[str, Any]] = (),
-    beside: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Return the tables of advice, `advice_settings` with the columns of `deciding`.
 
     `runs` are those of `summaries.usual`, those that do not count too; `pairs` is `make_pairs`'s
     frame, `measured` that of `summarise`, `audit` that of `audit_runs`; `infos` are the models' by
-    id; `stages` are the rows of the last decision of a campaign that was measured in stages,
-    `beside` is `baselines_beside`'s frame.
+    id; `stages` are the rows of the last decision of a campaign that was measured in stages.
     """
     # No one uses a control. The study's protocol has two programs for the two arms.
     compared = (pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)
@@ -125,8 +123,6 @@ def advice_from(
         for (_, target, *_), verdict in verdicts.items()
         if verdict in (Fate.UNTRIED, Fate.CONTENDER)
     )
-    controlled = pd.DataFrame() if beside is None else beside
-    failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     failing = audit["check"].eq("rejected_drafts") & audit["verdict"].eq(CheckVerdict.FAIL)
     whys = audit[failing].drop_duplicates(["target", "why"]).groupby("target")["why"].agg("; ".join)
     gpu = bool((runs["backend"] != Backend.CPU).any())
@@ -139,7 +135,7 @@ def advice_from(
         # Settings on the prompts that answer come first.
         peers = of_target[of_target["prompt_set"] == of_target["prompt_set"].head(1).sum()]
         answer = _answer(target, peers, _controls(audit, target), untried[target], config)
-        answer |= {"beside_failed": failed.get(target), "rejected_drafts": whys.get(target)}
+        answer["rejected_drafts"] = whys.get(target)
         answer["baseline_command"] = None
         if answer["settings"] or answer["idle"]:
             alone = {"engine_options": peers["baseline_options"].iloc[0]}

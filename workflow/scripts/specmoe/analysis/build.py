@@ -71,7 +71,9 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     tokens = summaries.token_times(usual(counted[counted["engine_options"] == options]))
     beside = baselines_beside(usual_pairs, statistics)
     given = tables["settings"], audit.audit
-    tables |= advice_from(usual(runs), pairs, *given, config, infos, stages, beside)
+    tables |= advice_from(usual(runs), pairs, *given, config, infos, stages)
+    failed: Any = beside.groupby("target")["failed"].sum() if len(beside) else {}
+    tables["advice"]["beside_failed"] = tables["advice"]["target"].map(failed).astype("Int64")
     # Stages alone use what else is known of settings.
     tables["advice_settings"] = tables["advice_settings"][[*TABLES["advice_settings"].columns]]
     models = config.models.items()
@@ -144,8 +146,7 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
         methods, file = methods_of(row["method"]), row["draft_model"]
         named = isinstance(file, str) and (Method.DRAFT in methods or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
-        told = ["draft", *PARAMETERS]
-        known = {key: row[key] for key in told if pd.notna(row.get(key))}
+        known = {key: row[key] for key in ("draft", *PARAMETERS) if pd.notna(row.get(key))}
         label, drafter = (draft_label(methods, file_label, given) for given in (known, {}))
         rows.append((row["draft"], label, drafter, row["method"], file))
     return pd.DataFrame(rows, columns=["draft", "label", "drafter", "method", "draft_model"])

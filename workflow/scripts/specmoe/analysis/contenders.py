@@ -49,7 +49,6 @@ Rows = dict[str, dict[str, Any]]
 WANTED_PROMPTS = 8
 WARM_START_S = 1.0  # of a server, with its warm-up
 _SPEEDUP = ("speedup", "speedup_low", "speedup_high")
-_target = itemgetter("target")
 
 
 def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before: Rows) -> Rows:
@@ -167,9 +166,10 @@ def compare(
     settings = setting_tables(pairs, config.statistics)["settings"]
     runs = summaries.usual(summaries.with_conditions(runs))
     known = advice_from(runs, pairs, settings, audit, config, infos, rows.values())
-    for target, group in groupby(sorted(rows.values(), key=_target), _target):
-        frames = known["advice"], known["advice_settings"]
-        drop([*group], *(frame[frame["target"] == target] for frame in frames))
+    frames = known["advice"], known["advice_settings"]
+    for target in known["advice"]["target"]:
+        own = [row for row in rows.values() if row["target"] == target]
+        drop(own, *(frame[frame["target"] == target] for frame in frames))
 
 
 def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
