@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specmoe.analysis.decision import GAINS, LITTLE, Answer, decide, decide_by_kind
-from specmoe.analysis.intervals import (
-    Mean,
-    Stratum,
-    moderate,
-    on_such_prompts,
-    on_these_prompts,
-)
+from specmoe.analysis.intervals import Mean, Stratum, moderate, on_such_prompts, on_these_prompts
 from specmoe.analysis.noise import prior, session_of
 from specmoe.config.schema import Statistics
 
