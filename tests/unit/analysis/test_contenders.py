@@ -141,7 +141,8 @@ def staged(study, root, *waiting, predicted=None, open_kinds=None, **rates):
         for name in rates
     ] + [*waiting]
     found = advised(runs, config)
-    drop(rows, found["advice"].assign(open_kinds=open_kinds), found["advice_settings"])
+    [answer] = found["advice"].assign(open_kinds=open_kinds).to_dict("records")
+    drop(rows, answer, found["advice_settings"])
     return config, rows
 
 

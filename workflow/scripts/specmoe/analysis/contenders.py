@@ -25,7 +25,7 @@ from specmoe.analysis.build import setting_tables
 from specmoe.analysis.decision import DECIDED, Fate
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.noise import prior
-from specmoe.analysis.registry import records
+from specmoe.analysis.registry import Record, records
 from specmoe.analysis.summaries import IDLE_SHARE, is_no_control, key_of, with_controls
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.draft_rounds import played_by_run, scores_by_run
@@ -166,16 +166,14 @@ def compare(
     settings = setting_tables(pairs, config.statistics)["settings"]
     runs = summaries.usual(summaries.with_conditions(runs))
     known = advice_from(runs, pairs, settings, audit, config, infos, rows.values())
-    frames = known["advice"], known["advice_settings"]
-    for target in known["advice"]["target"]:
-        own = [row for row in rows.values() if row["target"] == target]
-        drop(own, *(frame[frame["target"] == target] for frame in frames))
+    for answer in records(known["advice"]):
+        own = [row for row in rows.values() if row["target"] == answer["target"]]
+        drop(own, answer, known["advice_settings"].query("target == @answer['target']"))
 
 
-def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
-    """Give their verdicts to the settings of a target; frames are its rows of `advice_from`'s."""
+def drop(rows: Sequence[dict[str, Any]], answer: Record, settings: pd.DataFrame) -> None:
+    """Give their verdicts to the settings of a target, by its rows of `advice_from`'s tables."""
     by_key = {key_of(row): row for row in rows if row["level"] is None}
-    [answer] = records(advice)
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
     for setting, answers in zip(records(settings), usable, strict=True):
