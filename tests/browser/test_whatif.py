@@ -113,7 +113,7 @@ def test_the_answer_has_the_numbers_that_were_asked_for(visit, path, pairs):
     page.get_by_label("Target + draft").select_option("Dense 4B + Draft 0.8B")
     ask(page, gamma=4, rate=60, cost=50)
     value, low, high = predicted(pairs[1], alike(4, 0.6), 0.5)
-    ms = scaled(pairs[1], 0.5).model.value("draft", 4)
+    ms = scaled(pairs[1], 0.5).model.cost("draft", 4).value
     start = f"γ = 4, 60 % accepted, draft cost {ms:.1f} ms a token: predicted speedup"
     assert answer(page).startswith(f"{start} {value:.2f} [{low:.2f}, {high:.2f}]; ")
     assert page.locator("#whatif svg").first.locator("path.line").count() == 1

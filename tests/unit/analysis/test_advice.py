@@ -14,7 +14,6 @@ from specmoe.analysis.advice_text import render_advice
 from specmoe.analysis.build import list_drafts
 from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.follow_up import Need, measuring_line
-from specmoe.analysis.state import baselines_beside
 from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level
@@ -74,8 +73,7 @@ def advised(runs, config, stages=(), **audits):
     """Return the advice for runs, all of them usual; `audits` says what their audit finds."""
     pairs = make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, INFOS)
     settings = summarise(pairs, SETTING, config.statistics, describe_texts)
-    beside = baselines_beside(pairs[pairs["counts"]], config.statistics)
-    return advice_from(runs, pairs, settings, audit(runs, **audits), config, INFOS, stages, beside)
+    return advice_from(runs, pairs, settings, audit(runs, **audits), config, INFOS, stages)
 
 
 def advice_of(runs, config, **given):
@@ -141,8 +139,11 @@ def test_words_replace_the_flag_that_a_gpu_gets():
     assert computing_flags(0, ["--cpu-moe"]) == ["--cpu-moe"]
 
 
-def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
-    row, _ = advice_of(campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31])), config)
+def test_an_undecided_answer_comes_with_more_repeats_or_minutes_and_their_command(
+    study, root, config
+):
+    runs = campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31]))
+    row, _ = advice_of(runs, config)
     assert (row["answer"], row["gamma"]) == (Answer.UNDECIDED, 4)
     repeats, deviation = 3 + row["more_repeats"], np.log([51, 55, 59]).std(ddof=1)
 
@@ -154,12 +155,9 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     assert reach(repeats) < np.log(row["speedup"]) < reach(repeats - 1)
     assert row["needs"] == Need.REPEATS
     assert row["command"] == measuring_line(config, 3, row["more_repeats"])
-
-
-def test_after_minutes_that_ended_it_more_minutes_help(study, root):
+    # Minutes ended the same repeats.
     study["measurement"] |= {"minutes": 10.0, "repeats": {"least": 1, "most": 6}}
-    ended = load(study | {"statistics": {"session_sd": 0.0}}, root)
-    row, _ = advice_of(campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31])), ended)
+    row, _ = advice_of(runs, load(study, root))
     repeats = 3 + row["more_repeats"]
     assert row["needs"] == Need.MINUTES
     assert f"minutes={np.ceil(10 * repeats / 3):.0f} " in row["command"]
@@ -375,6 +373,7 @@ def test_a_setting_that_hardly_drafts_is_not_the_fastest_and_no_obstacle_to_off(
     if idle:
         alone, _ = advice_of(runs[runs["gamma"] != 4], config)
         assert (alone["answer"], alone["settings"]) == (Answer.LITTLE, 0)
+        assert alone["command"] == alone["baseline_command"] is not None
 
 
 def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen_from(config):

@@ -74,7 +74,7 @@ def test_known_costs_are_recovered_and_timed_passes_tell_them_apart(hybrid):
     assert model.costs[0] == pytest.approx(STEP_MS)
     assert model.costs[1 : 1 + len(GAMMAS)] == pytest.approx([STEP_MS * DRAFT_COST] * len(GAMMAS))
     truth = pytest.approx([STEP_MS * verify_cost(n_tokens) for n_tokens in WIDTHS])
-    assert [model.value("pass", n_tokens) for n_tokens in WIDTHS] == truth
+    assert [model.cost("pass", n_tokens).value for n_tokens in WIDTHS] == truth
     assert model.replays is hybrid
     table = verification([pair], SETTINGS)
     assert table["n_tokens"].tolist() == WIDTHS
@@ -140,8 +140,8 @@ def test_where_rounds_are_replayed_every_pass_has_a_new_graph():
     assert [one.sum() for one in (alike.saved, alike.restored)] == [0, 0]
     # Alone, a round takes its passes, a token's own time beside its pass, and the checkpoint.
     model = timed_costs(replayed, SETTINGS, replays=True)
-    assert model.value("overhead", 9) == pytest.approx(1.0 + 2.0)
-    assert model.value("replay", 0) == pytest.approx(3.0)
+    assert model.cost("overhead", 9).value == pytest.approx(1.0 + 2.0)
+    assert model.cost("replay", 0).value == pytest.approx(3.0)
     # A draft model with a recurrent state is saved and restored in every round.
     times.loc[times["outputs"] == "last", ["saved_ms", "restored_ms"]] = [0.25, 0.5]
     assert timed_parts(*given, replays=False).saved.tolist() == pytest.approx([0.75] * 2)
@@ -160,8 +160,8 @@ def test_drafting_is_what_runs_of_any_acceptance_logged_also_of_one_repeat_alone
     other = [row | {"forced_acceptance": 0.5, "draft_ms": 3 * row["draft_ms"]} for row in other]
     [pair] = pairs_of(frame([*forced(gammas=(4, 8)), *other]))
     assert pair.model.knots["draft"] == (4, 8, 12)
-    costs = [pair.model.value("draft", gamma) for gamma in (4, 8, 12)]
-    assert costs == pytest.approx([STEP_MS * DRAFT_COST * factor for factor in (1, 1, 3)])
+    costs = [pair.model.cost("draft", gamma).value for gamma in (4, 8, 10, 12, 64)]
+    assert costs == pytest.approx([STEP_MS * DRAFT_COST * factor for factor in (1, 1, 2, 3, 3)])
     assert pair.model.knots["overhead"] == (5, 9)  # where all was accepted
     assert np.isfinite(pair.model.without).all()
 
@@ -175,7 +175,7 @@ def test_overheads_are_fitted_to_shares_of_each_runs_time_and_of_rounds_that_wer
     (pair,) = fit_pairs(with_speedups(frame(rows)), pass_times(repeats=1), SETTINGS)
     full, none = (13 / 18.75) ** 2, (62 / 96.8) ** 2
     overhead = STEP_MS * (full * 0.1 + none * 0.2) / (full + none)
-    assert pair.model.value("overhead", 5) == pytest.approx(overhead)
+    assert pair.model.cost("overhead", 5).value == pytest.approx(overhead)
     # In 64 tokens 62 are drafted at most.
     assert fitted(gammas=(4, 64)).model.knots["overhead"] == (5, 63)
 
@@ -215,13 +215,6 @@ def test_costs_are_linear_between_widths_and_constant_beyond():
     assert shares([6], knots).tolist() == [0, 0, 1]
     assert shares([2, 3], knots, np.array([2.0, 4.0])).tolist() == [0, 4, 2]
     assert shares([6], []).tolist() == []
-
-
-def test_the_draft_costs_the_same_beyond_the_longest_draft_measured():
-    model = by_hand([1, 4], [0.3, 0.1], [1, 2, 5], [1, 1.5, 2], 0.2)
-    assert [model.value("draft", gamma) for gamma in (1, 2, 4, 64)] == pytest.approx(
-        [0.3, 0.3 - 0.2 / 3, 0.1, 0.1]
-    )
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from ...simulated_speedups import (
-    WORLDS,
-    World,
-    found_by_kind,
-    held,
-    right_answers,
-    wrong_answers,
-)
+from ... import simulated_speedups as simulated
+from ...simulated_speedups import WORLDS, World
 
 TESTED = [
     *("as usual", "noisy", "heavy tails", "blocks alike, 0.3", "drift of 5 %", "prompts in kinds"),
@@ -21,20 +15,20 @@ TESTED = [
 @pytest.mark.parametrize("repeats", [1, 3])
 @pytest.mark.parametrize("world", TESTED)
 def test_intervals_hold_the_truth(world, repeats):
-    shares = held(WORLDS[world], repeats, times=300, seed=repeats)
+    shares = simulated.held(WORLDS[world], repeats, times=300, seed=repeats)
     # Three standard deviations of a share of 300 are 4 %.
     assert min(shares.values()) >= 0.9, shares
 
 
 @pytest.mark.parametrize("blocks", [2, 3, 5])
 def test_blocks_of_all_prompts_are_held_too(blocks):
-    shares = held(World(run=0.05, block=0.05, settings=12), blocks, times=300, seed=1)
+    shares = simulated.held(World(run=0.05, block=0.05, settings=12), blocks, times=300, seed=1)
     assert min(shares.values()) >= 0.91, shares
 
 
 @pytest.mark.parametrize("world", TESTED)
 def test_answers_are_seldom_wrong_over_all_looks(world):
-    wrong = wrong_answers(WORLDS[world], times=300, seed=2)
+    wrong = simulated.wrong_answers(WORLDS[world], times=300, seed=2)
     most = 0.03 + 3 * np.sqrt(0.03 / 300)
     assert max(wrong.values()) <= most, wrong
 
@@ -42,19 +36,20 @@ def test_answers_are_seldom_wrong_over_all_looks(world):
 @pytest.mark.parametrize("world", ["quiet", "noisy", "prompts differ"])
 def test_kinds_are_told_apart_where_they_differ_and_hardly_where_they_are_alike(world):
     for speedup in (1.0, 1.1, 1.3):
-        said, _ = found_by_kind(WORLDS[world], [speedup] * 5, 3, times=300, seed=1)
+        said, _ = simulated.found_by_kind(WORLDS[world], [speedup] * 5, 3, times=300, seed=1)
         assert said <= 0.02
-    said, held = found_by_kind(WORLDS[world], [2.0, 2.0, 0.5, 0.5, 0.5], 3, times=300, seed=1)
+    apart = [2.0, 2.0, 0.5, 0.5, 0.5]
+    said, held = simulated.found_by_kind(WORLDS[world], apart, 3, times=300, seed=1)
     assert said > 0.8
     assert held > 0.95
 
 
 def test_clear_answers_come_early_and_the_best_setting_stays():
     for speedup, least in ((0.7, 0.9), (1.4, 0.9)):
-        right, repeats = right_answers(WORLDS["as usual"], speedup, times=300, seed=3)
+        right, repeats = simulated.right_answers(WORLDS["as usual"], speedup, times=300, seed=3)
         assert right > least
         assert repeats < 2
-    assert wrong_answers(WORLDS["noisy"], times=300, seed=3)["dropped"] < 0.01
+    assert simulated.wrong_answers(WORLDS["noisy"], times=300, seed=3)["dropped"] < 0.01
 
 
 def test_the_supplement_prints_rates_that_such_targets_have(root):
@@ -65,5 +60,5 @@ def test_the_supplement_prints_rates_that_such_targets_have(root):
     assert max(float(one) for row in rows.values() for one in row[4:7]) <= 3.8
     row = [float(one) for one in rows["as usual"]]
     for speedup, printed in zip((0.8, 0.9, 1.2, 1.3), row[7:11], strict=True):
-        found = right_answers(WORLDS["as usual"], speedup, times=300, seed=4)[0]
+        found = simulated.right_answers(WORLDS["as usual"], speedup, times=300, seed=4)[0]
         assert 100 * found == pytest.approx(printed, abs=9)

@@ -282,20 +282,16 @@ def test_a_suite_of_several_temperatures_has_lines_for_each(study, root):
     assert [(row[3], row[6]) for row in found[1:]] == [("0", "1.20"), ("0.7", "1.12")]
 
 
-OF_DRAFTS = pd.DataFrame(
-    [("t", "t"), ("t", "copy"), ("t", "stranger"), ("t", "d")], columns=["target", "draft_model"]
-).assign(method="draft-simple")
-
-
-def kinds(digests):
-    """Return the kinds of `OF_DRAFTS`; `stranger` is unrelated."""
-    infos = {model: made_info(sha256=digest) for model, digest in digests.items()}
-    return with_controls(OF_DRAFTS, ["stranger"], infos)["control"].tolist()
-
-
-def test_a_target_its_known_copy_and_unrelated_whole_draft_models_are_controls():
-    digests = {"t": "1", "copy": "1", "stranger": "2", "d": "3"}
-    assert kinds(digests) == ["self", "self", "unrelated", ""]
-    assert kinds({"t": None, "copy": None}) == ["self", "", "unrelated", ""]
-    others = OF_DRAFTS.assign(method="draft-mtp")
-    assert set(with_controls(others, ["stranger"], {})["control"]) == {""}
+@pytest.mark.parametrize(
+    ("method", "digests", "kinds"),
+    [
+        ("draft-simple", ["1", "1", "2", "3"], ["self", "self", "unrelated", ""]),
+        ("draft-simple", [None] * 4, ["self", "", "unrelated", ""]),
+        ("draft-mtp", ["1", "1", "2", "3"], [""] * 4),
+    ],
+)
+def test_a_target_its_known_copy_and_unrelated_draft_models_are_controls(method, digests, kinds):
+    models = ["t", "copy", "stranger", "d"]
+    infos = {model: made_info(sha256=digest) for model, digest in zip(models, digests, strict=True)}
+    drafts = pd.DataFrame({"draft_model": models}).assign(target="t", method=method)
+    assert with_controls(drafts, ["stranger"], infos)["control"].tolist() == kinds

@@ -97,20 +97,18 @@ def advice_from(
     config: Config,
     infos: Mapping[str, ModelInfo],
     stages: Iterable[Mapping[str, Any]] = (),
-    beside: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Return the tables of advice, `advice_settings` with the columns of `deciding`.
 
     `runs` are those of `summaries.usual`, those that do not count too; `pairs` is `make_pairs`'s
     frame, `measured` that of `summarise`, `audit` that of `audit_runs`; `infos` are the models' by
-    id; `stages` are the rows of the last decision of a campaign that was measured in stages,
-    `beside` is `baselines_beside`'s frame.
+    id; `stages` are the rows of the last decision of a campaign that was measured in stages.
     """
     # No one uses a control. The study's protocol has two programs for the two arms.
     compared = (pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)
     marked = _marked(usual(pairs[compared & is_no_control(pairs)]), audit)
-    members = dict(iter(marked[marked["counts"]].groupby(SETTING)))
-    settings, left = _apply_exclusions(marked, measured, config)
+    members = {key: pairs[pairs["counts"]] for key, pairs in marked.groupby(SETTING)}
+    settings, left = _apply_exclusions(marked, members, measured, config)
     # Null without a file, and for a cache of n-grams.
     sizes = {model: info.size_bytes for model, info in infos.items()}
     settings["draft_bytes"] = settings["draft_model"].map(sizes)
@@ -125,8 +123,6 @@ def advice_from(
         for (_, target, *_), verdict in verdicts.items()
         if verdict in (Fate.UNTRIED, Fate.CONTENDER)
     )
-    controlled = pd.DataFrame() if beside is None else beside
-    failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     failing = audit["check"].eq("rejected_drafts") & audit["verdict"].eq(CheckVerdict.FAIL)
     whys = audit[failing].drop_duplicates(["target", "why"]).groupby("target")["why"].agg("; ".join)
     gpu = bool((runs["backend"] != Backend.CPU).any())
@@ -136,13 +132,15 @@ def advice_from(
     answers, kinds = [], list[Record]()
     for target in (name for name in config.models if name in {*runs["target"]}):
         of_target = settings[settings["target"] == target]
-        answer = _answer(target, of_target, _controls(audit, target), untried[target], config)
-        answer |= {"beside_failed": failed.get(target), "rejected_drafts": whys.get(target)}
+        # Settings on the prompts that answer come first.
+        peers = of_target[of_target["prompt_set"] == of_target["prompt_set"].head(1).sum()]
+        answer = _answer(target, peers, _controls(audit, target), untried[target], config)
+        answer["rejected_drafts"] = whys.get(target)
         answer["baseline_command"] = None
-        if "baseline_options" in answer:
-            alone = {"engine_options": answer["baseline_options"]}
+        if answer["settings"] or answer["idle"]:
+            alone = {"engine_options": peers["baseline_options"].iloc[0]}
             answer["baseline_command"] = launch_line(config, target, alone, gpu=gpu)
-        kinds += _by_kind(answer, of_target, members, config, gpu=gpu)
+        kinds += _by_kind(answer, peers, members, config, gpu=gpu)
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     table = TABLES["advice"]
     advice = pd.DataFrame(answers, columns=[*table.columns])
@@ -168,12 +166,13 @@ def _marked(pairs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def _apply_exclusions(
-    sent: pd.DataFrame, measured: pd.DataFrame, config: Config
+    sent: pd.DataFrame, members: Members, measured: pd.DataFrame, config: Config
 ) -> tuple[pd.DataFrame, dict[Any, pd.DataFrame]]:
     """Return settings with their numbers, and the runs of each that are compared.
 
-    `sent` are `_marked` pairs. Settings of a target that were sent the same prompts are compared:
-    they follow one another, those first that answer. One that is excluded keeps all its numbers.
+    `sent` are `_marked` pairs, of which `members` count. Settings of a target that were sent the
+    same prompts are compared: they follow one another, those first that answer. One that is
+    excluded keeps all its numbers.
     """
     of_all, compared, rows = _by_setting(measured), dict[Any, pd.DataFrame](), []
 
@@ -186,8 +185,7 @@ def _apply_exclusions(
     for (_, prompt_set), peers in sorted(sent.groupby(["target", "prompt_set"]), key=claim):
         asked = str(prompt_set).split(", ")
         settings = dict(iter(peers.groupby(SETTING)))
-        members = {key: its[its["counts"]] for key, its in settings.items()}
-        kept = {key: its for key, its in members.items() if not is_excluded(its, asked)}
+        kept = {key: members[key] for key in settings if not is_excluded(members[key], asked)}
         left = at_all_prompts({key: its[~its["flagged"]] for key, its in kept.items()})
         compared |= left
         runs = [*left.values()]
@@ -297,11 +295,9 @@ def _best(usable: pd.DataFrame) -> pd.DataFrame:
 
 
 def _answer(
-    target: str, ranked: pd.DataFrame, controls: Controls, untried: int, config: Config
+    target: str, peers: pd.DataFrame, controls: Controls, untried: int, config: Config
 ) -> dict[str, Any]:
     """Return a target's row; `untried`: how many settings there were no minutes for."""
-    # Settings on the prompts that answer come first.
-    peers = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
     counts = Counter(peers["status"])
     gone = counts[Status.EXCLUDED] + counts[Status.LOST]
     usable = peers[peers["status"].isin([Status.BEST, Status.COMPARED])]
@@ -338,20 +334,19 @@ def _answer(
 
 
 def _by_kind(
-    answer: Record, ranked: pd.DataFrame, members: Members, config: Config, *, gpu: bool
+    answer: Record, peers: pd.DataFrame, members: Members, config: Config, *, gpu: bool
 ) -> list[Record]:
     """Return a row for each kind of prompts where a target is *on by kind*, and say so in its row.
 
-    Kinds are the categories of the prompts that answer; settings count that were measured on all.
-    Of a kind with flagged pairs no loss is said, as flags fall on fast runs.
+    Kinds are the categories of the prompts of `peers`; settings count that were measured on all. Of
+    a kind with flagged pairs no loss is said, as flags fall on fast runs.
     """
-    peers = ranked[ranked["prompt_set"] == answer.get("prompt_set")]
     usable = peers[peers["status"].isin([Status.BEST, Status.COMPARED])]
     untried = answer["needs"] == Need.MINUTES and answer["more_repeats"] is None
     if answer["answer"] == Answer.UNKNOWN or usable.empty or untried:
         return []
-    every = [members[key] for key in _keys(peers) if key in members]
-    doubted = {kind for its in every for kind in its.loc[its["flagged"], "category"]}
+    every = pd.concat(members[key] for key in _keys(peers))
+    doubted = every.loc[every["flagged"], "category"]
     settings = [members[key][~members[key]["flagged"]] for key in _keys(usable)]
     prompts = pd.concat(settings).groupby("category", dropna=False)["prompt"].nunique()
     tried = [at for at, its in enumerate(settings) if its["category"].nunique() == len(prompts)]
@@ -401,14 +396,13 @@ def _by_kind(
 
 def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
     """Return the line that starts llama-server as advised, or measures more; None if none."""
-    if answer["answer"] == Answer.UNDECIDED:
-        measures = config.campaign.source == "measured" and answer["more_repeats"]
-        return measuring_line(config, answer["repeats"], measures) if measures else None
+    if answer["answer"] in GAINS:
+        return launch_line(config, answer["target"], answer, gpu=gpu)
+    if answer["answer"] in (Answer.OFF, Answer.LITTLE):
+        return str(answer["baseline_command"])
     # Loops are no advice for other text, and each kind has a line of its own.
-    if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING, Answer.BY_KIND):
-        return None
-    on, alone = answer["answer"] in GAINS, answer["baseline_command"]
-    return launch_line(config, answer["target"], answer, gpu=gpu) if on else alone
+    more = config.campaign.source == "measured" and answer["more_repeats"]
+    return measuring_line(config, answer["repeats"], more) if more else None
 
 
 def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:

@@ -64,14 +64,16 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     # Passes are timed with the campaign's options, and tell nothing of others.
     options = shlex.join(config.measurement.engine_args)
     both = compared[["engine_options", "baseline_options"]].fillna(options)
-    timed = compared[both.isin([options]).all(axis="columns")]
+    timed = both.index[both.isin([options]).all(axis="columns")]
     tables = setting_tables(pairs, statistics)
     sizes = sizes_of(infos, pass_times)
     pass_times = undisturbed_passes(pass_times)
     tokens = summaries.token_times(usual(counted[counted["engine_options"] == options]))
     beside = baselines_beside(usual_pairs, statistics)
     given = tables["settings"], audit.audit
-    tables |= advice_from(usual(runs), pairs, *given, config, infos, stages, beside)
+    tables |= advice_from(usual(runs), pairs, *given, config, infos, stages)
+    failed: Any = beside.groupby("target")["failed"].sum() if len(beside) else {}
+    tables["advice"]["beside_failed"] = tables["advice"]["target"].map(failed).astype("Int64")
     # Stages alone use what else is known of settings.
     tables["advice_settings"] = tables["advice_settings"][[*TABLES["advice_settings"].columns]]
     models = config.models.items()
@@ -79,10 +81,10 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}
     dense_of = {name: made.source for name, made in upcycled.items()}
     steps = steps_to(upcycled, {*costed["target"]})
-    alike = costed[costed.index.isin(timed.index)]
+    alike = costed[costed.index.isin(timed)]
     fitted = cost_tables.fit_pairs(alike, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, alike, statistics)
-    alike = drafting[drafting.index.isin(timed.index)]
+    alike = drafting[drafting.index.isin(timed)]
     curves = gamma_curves(alike, counted, scores, fitted, pass_times, statistics)
     analysis = Analysis(
         tables,
@@ -144,8 +146,7 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
         methods, file = methods_of(row["method"]), row["draft_model"]
         named = isinstance(file, str) and (Method.DRAFT in methods or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
-        told = ["draft", *PARAMETERS]
-        known = {key: row[key] for key in told if pd.notna(row.get(key))}
+        known = {key: row[key] for key in ("draft", *PARAMETERS) if pd.notna(row.get(key))}
         label, drafter = (draft_label(methods, file_label, given) for given in (known, {}))
         rows.append((row["draft"], label, drafter, row["method"], file))
     return pd.DataFrame(rows, columns=["draft", "label", "drafter", "method", "draft_model"])

@@ -25,7 +25,7 @@ from specmoe.analysis.build import setting_tables
 from specmoe.analysis.decision import DECIDED, Fate
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.noise import prior
-from specmoe.analysis.registry import records
+from specmoe.analysis.registry import Record, records
 from specmoe.analysis.summaries import IDLE_SHARE, is_no_control, key_of, with_controls
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.draft_rounds import played_by_run, scores_by_run
@@ -49,7 +49,6 @@ Rows = dict[str, dict[str, Any]]
 WANTED_PROMPTS = 8
 WARM_START_S = 1.0  # of a server, with its warm-up
 _SPEEDUP = ("speedup", "speedup_low", "speedup_high")
-_target = itemgetter("target")
 
 
 def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before: Rows) -> Rows:
@@ -101,7 +100,6 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
         # Nothing is predicted of heads, of draft models that stop early, or of what has options of
         # its own; see `scores_ngrams`.
         "scored_by": (arm.name if looks_up else by_model) if block.is_timed(arm) else None,
-        "looks_up": looks_up,
         "waits_for": setting_of(block, plain) if arm.waits else None,
         **{name: getattr(arm, name) for name in ("method", "partner", "n_match")},
         "verdict": Fate.WAITING if arm.waits else Fate.CONTENDER,
@@ -125,8 +123,7 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
         for row in settings:
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
-                known = {"replays": infos[row["target"]].replays, "looks_up": row["looks_up"]}
-                if pair := scored_pair(*given, **known):
+                if pair := scored_pair(*given, replays=infos[row["target"]].replays):
                     row |= pair.predict_speedup(row["gamma"])
                     row["drafted_share"] = pair.drafted_share(row["gamma"])
         drop_predicted([row for row in settings if row["verdict"] != Fate.WAITING])
@@ -140,7 +137,8 @@ def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
     and one that hardly drafts stays only where there is nothing else.
     """
     known = [row for row in settings if "predicted" in row]
-    ngrams = sorted((row for row in known if row["looks_up"]), key=itemgetter("predicted"))
+    ngrams = [row for row in known if is_ngram(Method(row["method"]))]
+    ngrams.sort(key=itemgetter("predicted"))
     drafting = [row for row in ngrams if row["drafted_share"] > IDLE_SHARE]
     tried = drafting or (ngrams[-1:] if len(ngrams) == len(settings) else [])
     best = [*{f"{row['predicted']:.6f}": row for row in tried}.values()][-MOST_NGRAMS:]
@@ -168,29 +166,28 @@ def compare(
     settings = setting_tables(pairs, config.statistics)["settings"]
     runs = summaries.usual(summaries.with_conditions(runs))
     known = advice_from(runs, pairs, settings, audit, config, infos, rows.values())
-    for target, group in groupby(sorted(rows.values(), key=_target), _target):
-        frames = known["advice"], known["advice_settings"]
-        drop([*group], *(frame[frame["target"] == target] for frame in frames))
+    for answer in records(known["advice"]):
+        own = [row for row in rows.values() if row["target"] == answer["target"]]
+        drop(own, answer, known["advice_settings"].query("target == @answer['target']"))
 
 
-def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
-    """Give their verdicts to the settings of a target; frames are its rows of `advice_from`'s."""
+def drop(rows: Sequence[dict[str, Any]], answer: Record, settings: pd.DataFrame) -> None:
+    """Give their verdicts to the settings of a target, by its rows of `advice_from`'s tables."""
     by_key = {key_of(row): row for row in rows if row["level"] is None}
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
     for setting, answers in zip(records(settings), usable, strict=True):
         row = by_key[key_of(setting)]
         row |= {name: setting[name] for name in _SPEEDUP if pd.notna(setting[name])}
-        row["answer"] = str(advice["answer"].iloc[0])
+        row["answer"] = answer["answer"]
         if setting["status"] == Status.IDLE:
             row["verdict"] = Fate.IDLE
         elif answers and setting["status"] != Status.BEST and setting["slower"]:
             row["verdict"] = Fate.BEATEN
     if not usable.any() or doubt(rows):
         return
-    decided = (advice["answer"].isin(DECIDED) | advice["open_kinds"].eq(0)).any()
-    open_kinds = advice["open_kinds"].gt(0).any()
-    enough = decided or not (open_kinds or settings.loc[usable, "more_helps"].any())
+    decided = answer["answer"] in DECIDED or answer["open_kinds"] == 0
+    enough = decided or not (answer["open_kinds"] or settings.loc[usable, "more_helps"].any())
     for row in rows:
         if {Fate.UNTRIED: decided, Fate.CONTENDER: enough}.get(row["verdict"]):
             row["verdict"] = Fate.DECIDED

@@ -134,8 +134,9 @@ class CostModel:
         """How many standard errors an interval reaches: Student's t; NaN with a single repeat."""
         return float(student_quantile(self.degrees, self.confidence))
 
-    def cost(self, parts: Array) -> Estimate:
-        """Return the cost `parts @ costs`; a residual may be below zero."""
+    def cost(self, kind: str, at: float) -> Estimate:
+        """Return the cost that `weights` give, in ms; a residual may be below zero."""
+        parts = self.weights(kind, at)
         value, reach = float(parts @ self.costs), float(self.reach(self.without @ parts))
         return Estimate(value, value - reach, value + reach)
 
@@ -146,10 +147,6 @@ class CostModel:
         """
         value = tokens * self.costs[0] / (work @ self.costs)
         return value, tokens * self.without[:, :1] / (self.without @ work.T)
-
-    def value(self, kind: str, at: float) -> float:
-        """Return the cost that `weights` give, in ms."""
-        return float(self.weights(kind, at) @ self.costs)
 
     def weights(self, kind: str, at: Array | float, times: Array | float = 1.0) -> Array:
         """Return the weights of `costs` that give one of its kinds, or a sum, at a γ or width.

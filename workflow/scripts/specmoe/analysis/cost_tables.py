@@ -90,7 +90,7 @@ def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     for kind, at in places.items():
         fitted = known.get(kind, True)
         fitted = fitted and (kind == "draft" or gamma + 1 in model.knots["overhead"])
-        part = model.cost(model.weights(kind, at)) if fitted else Estimate(np.nan)
+        part = model.cost(kind, at) if fitted else Estimate(np.nan)
         ms |= part.columns(f"{kind}_ms")
     return ms
 
@@ -138,7 +138,7 @@ def predictions(
         predicted = Estimate.of_ratio(mean, float(model.reach(np.log(without).mean(axis=1))))
         rate = float(members["accepted"].sum() / members["drafted"].sum())
         places = ("draft", gamma), ("pass", gamma + 1)
-        drafting, passing = (model.value(*place) / model.costs[0] for place in places)
+        drafting, passing = (model.cost(*place).value / model.costs[0] for place in places)
         yield {
             "acceptance_rate": rate,
             **measured.columns("speedup"),

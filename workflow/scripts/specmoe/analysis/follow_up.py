@@ -77,11 +77,9 @@ def launch_line(config: Config, target: str, run: Mapping[str, Any], *, gpu: boo
     line = ["llama-server", "-m", model_file(config, target), *flags]
     if "method" in run:
         file = run["draft_model"]
-        known = {name: run.get(name) for name in PARAMETERS}
-        given = {name: value for name, value in known.items() if pd.notna(value)}
-        method, *partners = methods_of(run["method"])
-        given |= {"partner": next(iter(partners), None), "engine_args": words}
-        arm = Arm(run["gamma"], method=method, **given)
+        given = {name: run[name] for name in PARAMETERS if pd.notna(run.get(name))}
+        method, partner = (*methods_of(run["method"]), None)[:2]
+        arm = Arm(run["gamma"], method=method, partner=partner, engine_args=words, **given)
         line += speculation_flags(arm, None if pd.isna(file) else model_file(config, file), layers)
     return shlex.join(line)
 

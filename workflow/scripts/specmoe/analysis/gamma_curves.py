@@ -126,15 +126,12 @@ def scored_pair(
     *,
     replays: bool,
     known: CostModel | None = None,
-    looks_up: bool = False,
 ) -> Pair | None:
     """Return a target and its draft, from the target's baselines; None if too little is known.
 
     Each text counts once, as far as the draft model has scored it; `replays`: whether the target
-    replays rounds; `known`: costs that were fitted to runs; `looks_up`: whether it is a setting of
-    n-grams, which no model computes.
+    replays rounds; `known`: costs that were fitted to runs.
     """
-    draft = None if looks_up else scored_by
     texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores | Played, int, int]] = {}
     for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
@@ -145,6 +142,8 @@ def scored_pair(
         return None
     if known:
         return Pair([*texts.values()], known, 0.0, 0.0)
+    # N-grams were played: no model computes them.
+    draft = scored_by if isinstance(next(iter(texts.values()))[0], DraftScores) else None
     engine, target = baselines.iloc[0][["engine", "target"]]
     times = pass_times[pass_times["engine"] == engine]
     token_ms = 1000 / geometric_mean(baselines["tokens_per_second"])

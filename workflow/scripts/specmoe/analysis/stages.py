@@ -76,11 +76,6 @@ class Stages:
         return float("inf") if minutes is None else 60 * minutes * (1 - END_SHARE) - spent
 
     @property
-    def measured_s(self) -> float:
-        """The seconds that all blocks took."""
-        return sum(seconds for seconds, _ in self.taken.values())
-
-    @property
     def paces(self) -> dict[str, float]:
         """The seconds of a run, by target."""
         return {target: seconds / runs for target, (seconds, runs) in self.taken.items()}
@@ -104,7 +99,8 @@ class Stages:
         blocks = self.campaign.blocks.items()
         names = (name for name, block in blocks if block.repeat == repeat and TEXTS not in name)
         remaining = map(Progress(self.campaign).remaining, names)
-        due, before_s = [block for block in remaining if block and block.arms], self.measured_s
+        due = [block for block in remaining if block and block.arms]
+        self.repeat_s = 0.0
         for number, block in enumerate(due):
             expected = self.seconds(block)
             if expected is not None and MARGIN * expected > self.left_s:
@@ -112,8 +108,7 @@ class Stages:
             known = sum(self.seconds(later) or 0.0 for later in due[number + 1 :])
             of_repeat = f"{number + 1} of {len(due)} blocks of repeat {repeat + 1}"
             about = f", about {duration(min(known, self.left_s))} left" if known else ""
-            self._measure(block, f"{of_repeat}{about}")
-        self.repeat_s = self.measured_s - before_s
+            self.repeat_s += self._measure(block, f"{of_repeat}{about}")
         return True
 
     def seconds(self, block: Block) -> float | None:
@@ -121,7 +116,8 @@ class Stages:
         pace = self.paces.get(block.target)
         return None if pace is None else block.runs * pace
 
-    def _measure(self, block: Block, where: str) -> None:
+    def _measure(self, block: Block, where: str) -> float:
+        """Measure a block unless it is; return the seconds that it took."""
         began = time.monotonic()
         self.campaign.places.log_of(block.block).parent.mkdir(parents=True, exist_ok=True)
         said, fresh = jobs.measure_once(self.campaign, block.block)
@@ -133,6 +129,7 @@ class Stages:
         self.blocks.append(block.block)
         if fresh:
             print(f"{where}: {block.block}: {said}", flush=True)
+        return head.seconds
 
     def _time_passes(self, repeat: int) -> None:
         if self.campaign.timed_passes:
