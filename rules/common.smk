@@ -37,7 +37,7 @@ gate.drop_other_packages()
 
 # What the command line gives, or another workflow that uses this one as a module, is an overlay. A
 # `configfile` would print a line for each catalog, and a module that is given a config skips it.
-OPTIONS = options_of_call(workflow.configfiles, config)
+OPTIONS = options_of_call(workflow.configfiles, workflow.config_settings.config)
 try:
     config = merge_catalogs(ROOT, config)
     gate.check_folder(ROOT)

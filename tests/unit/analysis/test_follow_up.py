@@ -68,8 +68,11 @@ def test_minutes_grow_with_repeats_and_replace_those_of_this_call(mine, root):
     mine["measurement"] |= {"minutes": 10, "repeats": {"least": 1, "most": 6}}
     line = measuring_line(load(mine, root), 4, 4)
     own = {"target": "/models/my target's.gguf", "minutes": 10, "draft": "d.gguf"}
+    own |= {"suites": {"mine": {"workloads": ["agent"]}}}
+    own |= {"measurement": {"memory": "1 GiB", "repeats": {"most": 6}}}
     shown = shlex.split(with_options(line, options_of_call([], own)))
     assert shown[4:] == [
-        "--config", "target=/models/my target's.gguf", "draft=d.gguf", "minutes=20",
-        "measurement={repeats: {most: 8}}",
+        "--config", "target=/models/my target's.gguf", "draft=d.gguf",
+        "suites={mine: {workloads: [agent]}}", "minutes=20",
+        "measurement={memory: 1 GiB, repeats: {most: 8}}",
     ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Files of YAML, read before anything else: it imports no module that looks at the folder."""
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -39,3 +40,11 @@ def check_files(words: Iterable[str]) -> None:
     for file in map(Path, words):
         if file.suffix in (".yaml", ".yml") and file.is_file():
             read_mapping(file)
+
+
+def in_a_word(value: Any) -> str:
+    """Return a value as `--config` reads it behind a key."""
+    if not isinstance(value, dict | list):
+        return str(value)
+    how = {"default_flow_style": True, "width": math.inf, "sort_keys": False}
+    return str(yaml.safe_dump(value, **how)).strip()

@@ -1,7 +1,6 @@
 """Measurements that would decide more, and the lines for a shell that follow from an answer."""
 
 import math
-import re
 import shlex
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from specmoe.analysis.decision import Answer, confidence_of_look, find_answer, find_ends
 from specmoe.analysis.intervals import SAME_SESSION, Mean, Session
@@ -19,6 +19,7 @@ from specmoe.config.models import HubModel, PathModel
 from specmoe.config.schema import Config, Repeats
 from specmoe.engine.job import computing_flags, speculation_flags
 from specmoe.files import parts_of
+from specmoe.yaml_files import in_a_word
 
 MOST_REPEATS = 30  # asked for at most: more take days
 
@@ -100,10 +101,17 @@ def measuring_line(config: Config, done: int, more: int) -> str:
 
 
 def with_options(line: str, options: str) -> str:
-    """Return a line with this call's `options_of_call`; minutes that it has replace those."""
-    if " minutes=" in line:
-        options = re.sub(r"(?<= )minutes=\S+ ", "", options)
-    return line.replace(f"{_CONFIGFILES}--config ", options)
+    """Return a line with this call's `options_of_call`; what it has itself replaces theirs."""
+    start, place, own = line.partition(f"{_CONFIGFILES}--config ")
+    files, option, given = options.rpartition("--config ")
+    words: dict[str, str] = {}
+    for word in shlex.split(given + own) if place else ():
+        key, _, value = word.partition("=")
+        sections = [yaml.safe_load(text) for text in (words.pop(key, ""), value)]
+        whole = isinstance(sections[0], dict) and isinstance(sections[1], dict)
+        words[key] = in_a_word(sections[0] | sections[1]) if whole else value
+    said = shlex.join(f"{key}={value}" for key, value in words.items())
+    return f"{start}{files}{option}{said}" if place else line
 
 
 def model_file(config: Config, model: str) -> str:

@@ -24,7 +24,7 @@ from specmoe.config.schema import Config, OwnModel, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
 from specmoe.errors import ConfigError, abridged, nearest
 from specmoe.records import digest_of
-from specmoe.yaml_files import read_mapping
+from specmoe.yaml_files import in_a_word, read_mapping
 
 CATALOGS = ("engines", "models", "prompts", "suites", "config")
 EXAMPLE = "config/my-models.example.yaml"
@@ -54,11 +54,11 @@ def _words_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of_call(files: Iterable[Path], given: Mapping[str, Any]) -> str:
-    """Return a call's options for a shell: `files` that configure it, words of the overlay.
+    """Return a call's options for a shell: `files` that configure it, and words that are `given`.
 
     They end with `--config`, so that further words may follow.
     """
-    words = [f"{key}={value}" for key, value in _words_of(given).items() if value is not None]
+    words = [f"{key}={in_a_word(value)}" for key, value in given.items() if value is not None]
     named = ["--configfile", *map(str, files)] if files else []
     return f"{shlex.join([*named, '--config', *words])} "
 
