@@ -7,14 +7,14 @@ Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import product
 from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from specmoe.config.base import Distinct, DraftLength, Name, Share, Strict
+from specmoe.config.base import Distinct, DraftLength, Name, Share, Strict, resource
 from specmoe.config.engines import ArmArgs
 
 
@@ -60,43 +60,16 @@ class Facts:
     # The parameters that it takes with llama-server's flags, γ among them: in the order of the
     # command line. Where γ is not, the engine fixes the draft length.
     flags: Mapping[str, str] = field(default_factory=dict)
-    # Words of the command line behind γ: whatever is drafted is verified, however short it is, and
-    # an n-gram counts from its first time on.
-    fixed: tuple[str, ...] = ()
+    # Words of the command line behind γ.
+    fixed: Sequence[str] = ()
     # Whether it keeps something of one request for the next: each run has a process of its own.
     remembers: bool = False
     # Whether a hybrid target undoes its rejected tokens without a replay.
     rolls_back: bool = False
 
 
-_OF_MODELS = {"gamma": "--spec-draft-n-max", "p_min": "--spec-draft-p-min"}
-_ANY_DRAFT = ("--spec-draft-n-min", "0")
-# Those of networks that read the target's hidden states.
-_HEAD = Facts("", "", "file", _OF_MODELS, _ANY_DRAFT, rolls_back=True)
-
-
-def _lookup(kind: str, label: str, *fixed: str, remembers: bool = True) -> Facts:
-    """Return the facts of a method that looks up the last tokens; `fixed` is a flag's end."""
-    flag = f"--spec-ngram-{kind}"
-    length, drafted = ("n-match", "n-max") if kind == "mod" else ("size-n", "size-m")
-    flags = {"n_match": f"{flag}-{length}", "gamma": f"{flag}-{drafted}"}
-    words = (f"{flag}-{fixed[0]}", *fixed[1:]) if fixed else ()
-    return Facts(f"ngram-{kind}", label, flags=flags, fixed=words, remembers=remembers)
-
-
-# The keys of earlier requests stay in maps: a prompt was drafted for otherwise after other ones,
-# and near ties then fell otherwise.
-METHODS: dict[Method, Facts] = {
-    Method.DRAFT: Facts("draft-simple", "draft model", "file", _OF_MODELS, _ANY_DRAFT),
-    Method.MTP: replace(_HEAD, engine="draft-mtp", label="MTP", loads="optional"),
-    Method.EAGLE3: replace(_HEAD, engine="draft-eagle3", label="EAGLE-3"),
-    Method.DFLASH: replace(_HEAD, engine="draft-dflash", label="DFlash"),
-    Method.DSPARK: replace(_HEAD, engine="draft-dspark", label="DSpark"),
-    Method.NGRAM_SIMPLE: _lookup("simple", "prompt lookup", remembers=False),
-    Method.NGRAM_MAP_K: _lookup("map-k", "n-gram map, by key"),
-    Method.NGRAM_MAP_K4V: _lookup("map-k4v", "n-gram map, by counts", "min-hits", "1"),
-    Method.NGRAM_MOD: _lookup("mod", "n-gram pool", "n-min", "0"),
-    Method.NGRAM_CACHE: Facts("ngram-cache", "n-gram cache", "optional", remembers=True),
+METHODS = {
+    Method(name): Facts(**facts) for name, facts in resource("engine_rules")["methods"].items()
 }
 
 BY_TYPE = {facts.engine: method for method, facts in METHODS.items()}
