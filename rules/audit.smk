@@ -25,7 +25,8 @@ rule score_draft:
         draft="<models>/{draft}.gguf",
         info="<models>/{draft}.json",
         records=of(
-            "draft", lambda draft: PLACES.record_files(CAMPAIGN.draft_scoring[draft])
+            "draft",
+            lambda draft: PLACES.record_files(CAMPAIGN.scoring[f"agreement/{draft}"]),
         ),
     output:
         **described("<campaign>/machines/agreement/{draft}.json"),
@@ -35,7 +36,7 @@ rule score_draft:
         engine="<logs>/score_draft/{draft}.engine.log",
     threads: workflow.cores
     shell:
-        measuring("score_draft") + " --draft {wildcards.draft:q}"
+        measuring("score") + " --record agreement/{wildcards.draft:q}"
         " --log {log.engine} 2>&1 | tee {log.read}"
 
 

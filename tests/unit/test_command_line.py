@@ -24,17 +24,16 @@ def test_options_have_the_types_of_the_parameters():
         needed: Path | None,
         other: tuple[str, ...] = (),
         text: str = "usual",
-        check: bool = False,
     ) -> None:
         """Make something."""
 
     words = "--run-limit-s 2 --files a b --given {} --needed"
     assert arguments(make, [*words.split(), "--other"]) == {
         **{"run_limit_s": 2.0, "files": (Path("a"), Path("b")), "given": {}, "needed": None},
-        **{"other": (), "text": "usual", "check": False},
+        **{"other": (), "text": "usual"},
     }
-    found = arguments(make, [*words.split(), "n", "--text", "x", "--check"])
-    assert (found["needed"], found["text"], found["check"]) == (Path("n"), "x", True)
+    found = arguments(make, [*words.split(), "n", "--text", "x"])
+    assert (found["needed"], found["text"]) == (Path("n"), "x")
 
 
 @pytest.mark.parametrize("words", ["", "--out", "--out a --other c"])
@@ -52,7 +51,7 @@ def test_a_required_option_has_its_value_and_no_other_is_known(capsys, words):
     [
         ("collect_table --table suites/mo_baseline --out o", "did you mean 'suites/moe_baseline'?"),
         ("judge_divergences --target nosuch --log l", "has no target 'nosuch'; known: "),
-        ("score_draft --draft nosuch --log l", "has no draft 'nosuch'; known: "),
+        ("score --record nosuch --log l", "has no record 'nosuch'; known: "),
         ("make_model --model qwen3.5-4b --log l", "did you mean 'qwen3.5-4b-q8'?"),
         ("build_engine --id current --log l", "did you mean 'current-cpu-"),
         ("time_passes --repeat 77 --log l", "has no repeat '77'; known: 0, 1, 2"),
@@ -95,7 +94,7 @@ def test_every_verb_says_what_it_takes_and_all_are_listed_whatever_the_pythonpat
     assert all(name in done.stdout for name in cli.VERBS)
 
 
-@pytest.mark.parametrize("name", ["measure", "time_passes", "score_draft"])
+@pytest.mark.parametrize("name", ["measure", "time_passes", "score"])
 def test_measuring_imports_nothing_heavy(name):
     heavy = {"pandas", "numpy", "pyarrow", "matplotlib", "scipy"}
     code = f"import sys; from specmoe import cli; cli.function_of({name!r}); print(*sys.modules)"

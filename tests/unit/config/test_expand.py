@@ -3,7 +3,7 @@
 import pytest
 
 from specmoe.config.load import PLAIN, load
-from specmoe.config.matrix import TEXTS, begun, list_blocks, list_draft_scoring
+from specmoe.config.matrix import TEXTS, begun, list_blocks, list_scoring
 from specmoe.config.methods import Method
 
 from ...conftest import ROOT
@@ -52,7 +52,7 @@ def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(
     assert drafting | found == drafting
     whole = next(one for one in blocks if one.speculates)
     n_grams = {arm for arm in whole.arms if arm.method in NGRAMS}
-    played = list_draft_scoring(config, blocks, ngrams=True)
+    played = {name for name in list_scoring(config, blocks) if name.startswith("ngrams/")}
     assert bool(played) == (len(drafting["plain", "ngram-mod"]) > 2)
     assert len(n_grams.intersection(begun(config, whole).arms)) == (2 if played else len(n_grams))
     by_ngrams = {(target, way) for target in own["targets"] for way in NGRAMS}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from specmoe.config.matrix import list_draft_scoring
+from specmoe.config.matrix import list_scoring
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
 from specmoe.files import ROOT
@@ -35,7 +35,7 @@ def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
 def test_a_draft_reads_only_texts_from_which_its_runs_follow(study):
     config = Config.model_validate(study)
     usual = compared()
-    assert list_draft_scoring(config, [alone(), usual]) == {"draft": [usual.block]}
+    assert list_scoring(config, [alone(), usual]) == {"agreement/draft": [usual.block]}
     for other in (
         {"arms": (usual.arms[0], replace(usual.arms[1], method=Method.MTP))},
         {"protocol": "study"},
@@ -44,12 +44,12 @@ def test_a_draft_reads_only_texts_from_which_its_runs_follow(study):
         {"arms": usual.arms[1:]},
         {"arms": (usual.arms[0], replace(usual.arms[1], forced_acceptance=0.5))},
     ):
-        assert list_draft_scoring(config, [replace(usual, **other)]) == {}
+        assert list_scoring(config, [replace(usual, **other)]) == {}
     study["measurement"] |= {"engine_args": ["-fa", "off"]}
     own = replace(usual, engine_args=("-fa", "off"))
-    assert [*list_draft_scoring(Config.model_validate(study), [own])] == ["draft"]
+    assert [*list_scoring(Config.model_validate(study), [own])] == ["agreement/draft"]
     study["measurement"] |= {"engine_args": [], "pass_samples": 0}  # no program is built
-    assert list_draft_scoring(Config.model_validate(study), [usual]) == {}
+    assert list_scoring(Config.model_validate(study), [usual]) == {}
 
 
 def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():

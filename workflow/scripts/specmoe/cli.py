@@ -115,7 +115,7 @@ _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
     "model": lambda campaign: campaign.config.models,
     "repeat": lambda campaign: campaign.first_blocks,
     "target": lambda campaign: campaign.judged_targets,
-    "draft": lambda campaign: campaign.draft_scoring,
+    "record": lambda campaign: campaign.scoring,
     "table": lambda campaign: campaign.places.tables,
     "suite": lambda campaign: campaign.config.campaign.suites,
 }
@@ -125,7 +125,7 @@ VERBS = {
     **dict.fromkeys(["describe_machine", "build_engine"], "cli"),
     "build_program": "engine.build",
     **dict.fromkeys(["make_model", "fetch_model", "describe_model"], "cli"),
-    **dict.fromkeys(["measure", "time_passes", "score_draft"], "measure.jobs"),
+    **dict.fromkeys(["measure", "time_passes", "score"], "measure.jobs"),
     **dict.fromkeys(["record_trace", "show_trace"], "measure.trace"),
     "judge_divergences": "cli",
     "collect_table": "runs.other_tables",
@@ -138,7 +138,7 @@ VERBS = {
     "render_paper": "paper.documents",
     "render_pdf": "paper.pdf",
     "write_page": "page.page",
-    **dict.fromkeys(["pack", "upgrade"], "runs.shipped"),
+    "pack": "runs.shipped",
     **dict.fromkeys(["fetch_study_rows", "import_study_rows"], "study.study_rows"),
     "check_claim": "audit.claims",
 }
@@ -156,7 +156,7 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
 
     Each parameter is an option of its name, `pass_times` is `--pass-times`. One without a default
     is required, one of type `X | None` may stand without a value, a tuple takes several values,
-    a dictionary JSON, and a `bool` none.
+    and a dictionary JSON.
     """
     parser = ArgumentParser(prog=f"specmoe {verb.__name__}", description=verb.__doc__)
     parameters = inspect.signature(verb).parameters
@@ -182,8 +182,6 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
 def _reading(kind: Any, several: str) -> dict[str, Any]:
     """Return how argparse reads an option of a type; `several` is how many values a tuple takes."""
     origin, inner = get_origin(kind), get_args(kind)
-    if kind is bool:
-        return {"action": "store_true"}
     if origin is UnionType:
         return _reading(inner[0], several) | {"nargs": "?"}
     if origin is tuple:

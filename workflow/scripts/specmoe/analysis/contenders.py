@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, groupby
 from operator import itemgetter
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -111,9 +112,8 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
     """Add predicted speedups to rows of draft models and n-grams, and the verdicts that follow."""
     asked, statistics = Asked(campaign), campaign.config.statistics
     passes = undisturbed_passes(read_passes(asked, repeats=[0]))
-    files = (campaign.places.folder / f"ngrams/{name}.json" for name in campaign.ngram_scoring)
-    played = played_by_run(read_record(file) for file in files if file.exists())
-    scores = scores_by_run(read_scores(campaign.scores)) | played
+    played = played_by_run(map(read_record, filter(Path.exists, campaign.scores("ngrams"))))
+    scores = scores_by_run(read_scores(campaign.scores())) | played
     texts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, block in campaign.blocks.items():
         if TEXTS in name and asked.records.link(f"blocks/{name}").exists():
@@ -174,15 +174,16 @@ def compare(
 def drop(rows: Sequence[dict[str, Any]], answer: Record, settings: pd.DataFrame) -> None:
     """Give their verdicts to the settings of a target, by its rows of `advice_from`'s tables."""
     by_key = {key_of(row): row for row in rows if row["level"] is None}
-    usable = settings["status"].isin([Status.BEST, Status.COMPARED])
-    usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
-    for setting, answers in zip(records(settings), usable, strict=True):
+    answering = settings["prompt_set"] == settings["prompt_set"].head(1).sum()
+    usable = answering & settings["status"].isin([Status.BEST, Status.COMPARED])
+    for setting, asked, counts in zip(records(settings), answering, usable, strict=True):
         row = by_key[key_of(setting)]
         row |= {name: setting[name] for name in _SPEEDUP if pd.notna(setting[name])}
-        row["answer"] = answer["answer"]
+        if asked:
+            row["answer"] = answer["answer"]
         if setting["status"] == Status.IDLE:
             row["verdict"] = Fate.IDLE
-        elif answers and setting["status"] != Status.BEST and setting["slower"]:
+        elif counts and setting["status"] != Status.BEST and setting["slower"]:
             row["verdict"] = Fate.BEATEN
     if not usable.any() or doubt(rows):
         return

@@ -148,14 +148,10 @@ class Stages:
             if number >= fewest and self.left_s < spared_s:
                 break
             self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
-        for draft, blocks in self.campaign.draft_scoring.items():
-            read = tuple(name for name in blocks if name in self.blocks)
-            log = self.log.with_name(f"score.{draft}.log")
-            jobs.score_draft(self.campaign, draft, log, read)
-        for target, blocks in self.campaign.ngram_scoring.items():
+        for record, blocks in self.campaign.scoring.items():
             if read := tuple(name for name in blocks if name in self.blocks):
-                log = self.log.with_name(f"play.{target}.log")
-                jobs.score_draft(self.campaign, target, log, read, ngrams=True)
+                log = self.log.with_name(f"{record.replace('/', '.')}.log")
+                jobs.score(self.campaign, record, log, read)
 
     def _decide(self, repeat: int, last: str = "") -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.

@@ -89,23 +89,18 @@ class LoadedCampaign:
         return {passes.model: passes for passes in listed}
 
     @cached_property
-    def draft_scoring(self) -> dict[str, list[str]]:
-        """The draft models that score outputs of their targets, with the blocks of these."""
-        return matrix.list_draft_scoring(self.config, self.blocks.values())
+    def scoring(self) -> dict[str, list[str]]:
+        """The records of what reads texts, see `matrix.list_scoring`, with the blocks of these."""
+        return matrix.list_scoring(self.config, self.blocks.values())
 
-    @cached_property
-    def ngram_scoring(self) -> dict[str, list[str]]:
-        """The targets whose n-grams are played on their texts, with the blocks of these."""
-        return matrix.list_draft_scoring(self.config, self.blocks.values(), ngrams=True)
-
-    @property
-    def scores(self) -> list[Path]:
-        """The scores of each draft model that scores outputs."""
-        return [self.places.folder / f"agreement/{draft}.json" for draft in self.draft_scoring]
+    def scores(self, kind: str = "agreement") -> list[Path]:
+        """Return what is written of such records: by draft models, or of `ngrams`."""
+        names = (name for name in self.scoring if name.startswith(f"{kind}/"))
+        return [self.places.folder / f"{name}.json" for name in names]
 
     def table(self, name: str) -> list[Path]:
         """Return the table `pass_times` or `agreement`, in a list; empty if there is none."""
-        rows = {"pass_times": self.timed_passes, "agreement": self.draft_scoring}[name]
+        rows = {"pass_times": [*self.timed_passes], "agreement": self.scores()}[name]
         file = self.places.data / f"{name}.parquet"
         measured = self.config.campaign.source == "measured"
         return [file] if (rows if measured else file.exists()) else []

@@ -67,7 +67,7 @@ class Inputs:
             case "models":
                 return {"records": [*map(places.info, campaign.config.measured_networks)]}
             case "agreement":
-                return {"records": places.stages or campaign.scores}
+                return {"records": places.stages or campaign.scores()}
             case "pass_times":
                 passes = product(campaign.timed_passes, campaign.first_blocks)
                 records = [places.folder / f"pass_times/{model}/r{n}.jsonl" for model, n in passes]

@@ -41,8 +41,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     blocks = [kept for block in every if (kept := without(block, config.campaign.exclude))]
     if not config.measurement.staged:
         return blocks
-    scored = (list_draft_scoring(config, blocks, ngrams=ngrams) for ngrams in (False, True))
-    read = {name for listed in scored for names in listed.values() for name in names}
+    read = set(chain.from_iterable(list_scoring(config, blocks).values()))
     texts = [texts_alone(block) for block in blocks if block.repeat == 0 and block.speculates]
     # They also tell how long runs take, where minutes decide what is tried.
     timed = config.measurement.minutes is not None
@@ -81,7 +80,7 @@ def begun(config: Config, block: Block) -> Block:
 
     Of n-grams it has as many as are measured if they are scored: the last, which take longest.
     """
-    scored = list_draft_scoring(config, [block], ngrams=True)
+    scored = f"ngrams/{block.target}" in list_scoring(config, [block])
     played = [arm for arm in block.arms if scored and is_ngram(arm.method)]
     waiting = [arm for arm in block.arms if arm.waits]
     later = {setting_of(block, arm) for arm in (*played[:-MOST_NGRAMS], *waiting)}
@@ -196,14 +195,13 @@ def scores_ngrams(config: Config, suite: Suite) -> bool:
     return plain and chosen and _has_our_program(config)
 
 
-def list_draft_scoring(
-    config: Config, blocks: Iterable[Block], *, ngrams: bool = False
-) -> dict[str, list[str]]:
-    """Return, by draft model, the blocks whose texts it reads: see `measure.model_passes`.
+def list_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
+    """Return the blocks whose texts are read, by the record of what that gives.
 
-    It drafts there alone and greedily, whatever options the target has. In stages it reads before
-    the first repeat what targets write in blocks of their own. Of `ngrams`, which are played on
-    their target's texts, the result is by target.
+    `agreement/<draft model>` is of a draft model, which drafts there alone and greedily, whatever
+    options the target has; `ngrams/<target>` of n-grams that are played, see
+    `measure.model_passes`. In stages they read before the first repeat what targets write in blocks
+    of their own.
     """
     read: dict[str, list[str]] = {}
     staged = config.measurement.staged
@@ -211,10 +209,10 @@ def list_draft_scoring(
         if block.temperature == 0 and Arm() in block.arms and not (staged and block.repeat):
             name = texts_alone(block).block if staged else block.block
             plain = [arm for arm in block.arms if arm.forced_acceptance is None]
-            readers = {str(arm.draft_model) for arm in plain if arm.by_model}
-            if ngrams:
-                scored = scores_ngrams(config, config.suites[block.suite])
-                readers = {block.target for arm in plain if scored and is_ngram(arm.method)}
+            readers = {f"agreement/{arm.draft_model}" for arm in plain if arm.by_model}
+            looks_up = any(is_ngram(arm.method) for arm in plain)
+            if looks_up and scores_ngrams(config, config.suites[block.suite]):
+                readers.add(f"ngrams/{block.target}")
             for reader in readers:
                 read.setdefault(reader, []).append(name)
     return dict(sorted(read.items()))

@@ -64,27 +64,16 @@ def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
     return took_s
 
 
-def score_draft(
-    campaign: LoadedCampaign,
-    draft: str,
-    log: Path,
-    blocks: tuple[str, ...] = (),
-    *,
-    ngrams: bool = False,
-) -> None:
-    """Score the outputs of a draft model's targets with it, in all blocks or in some.
-
-    Or play the `ngrams` of a target, in place of a draft model, on its own.
-    """
-    asked, name = Asked(campaign), f"{'ngrams' if ngrams else 'agreement'}/{draft}"
-    own = [block for block in campaign.blocks.values() if ngrams and block.target == draft]
-    arms = [*dict.fromkeys(arm for block in own for arm in block.arms if is_ngram(arm.method))]
-    blocks = blocks or tuple(campaign.draft_scoring[draft])
+def score(campaign: LoadedCampaign, record: str, log: Path, blocks: tuple[str, ...] = ()) -> None:
+    """Read the texts of all blocks of a record, or of some, see `matrix.list_scoring`."""
+    asked, blocks = Asked(campaign), blocks or tuple(campaign.scoring[record])
+    played = [block for block in campaign.blocks.values() if record == f"ngrams/{block.target}"]
+    arms = [*dict.fromkeys(arm for block in played for arm in block.arms if is_ngram(arm.method))]
     links = {block: asked.records.link(f"blocks/{block}") for block in blocks}
     records = ((campaign.block(block), load_kept(link)[1]) for block, link in links.items())
     read, _ = asked.records.measured_once(
-        name,
-        asked.rereading(draft, blocks, arms),
-        lambda: model_passes.read_texts(campaign, name, records, arms, log),
+        record,
+        asked.rereading(record.partition("/")[2], blocks, arms),
+        lambda: model_passes.read_texts(campaign, record, records, arms, log),
     )
-    replace_text(campaign.places.folder / f"{name}.json", json.dumps(read) + "\n")
+    replace_text(campaign.places.folder / f"{record}.json", json.dumps(read) + "\n")

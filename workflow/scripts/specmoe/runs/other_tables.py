@@ -116,7 +116,7 @@ def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, 
 def read_scores(records: Iterable[Path]) -> pd.DataFrame:
     """Return the table of draft models' scores, from their records. Raises ValueError."""
     rows: list[Any] = []
-    for file in records:
+    for file in filter(Path.exists, records):  # in stages the minutes may end before texts are read
         with named_if_damaged(file):
             record = read_record(file)
             texts = pd.DataFrame(record["texts"]).explode([*_OF_TOKEN])
@@ -149,7 +149,7 @@ def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
             save_info({info.stem: load_info(info) for info in records}, out)
         case "agreement":
             with schema_errors(out):
-                read_scores(campaign.scores).to_parquet(out, index=False)
+                read_scores(campaign.scores()).to_parquet(out, index=False)
         case "pass_times":
             with schema_errors(out):
                 asked = Asked(campaign)
