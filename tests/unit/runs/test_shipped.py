@@ -1,13 +1,17 @@
-"""A shipped campaign is read only as it was packed; its columns become those of today."""
+"""A shipped campaign is read only as it was packed, that of 2.0.0 too."""
 
+import json
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
 
-from specmoe.errors import DamagedFileError, SpecmoeError
-from specmoe.runs.schema import ADDED, COLUMNS
-from specmoe.runs.shipped import MANIFEST, check_manifest, upgrade, write_manifest
+from specmoe.campaign.gate import load_campaign
+from specmoe.config.load import merge_catalogs
+from specmoe.errors import ConfigError, DamagedFileError
+from specmoe.runs.schema import ADDED, COLUMNS, read_runs
+from specmoe.runs.shipped import MANIFEST, check_manifest, write_manifest
+from specmoe.yaml_files import read_mapping
 
 from ...conftest import ROOT
 
@@ -54,70 +58,36 @@ def test_shipped_campaigns_are_as_they_were_packed():
         check_manifest(file.parent)
 
 
-@pytest.fixture
-def demo(tmp_path):
-    """A copy of a shipped campaign."""
-    return shutil.copytree(ROOT / "resources/campaigns/demo", tmp_path / "demo")
-
-
-def test_an_upgrade_gives_a_campaign_of_2_0_0_the_columns_and_keys_of_today_and_says_so(
-    demo, capsys
-):
-    file, settings = demo / "runs.parquet", demo / "campaign.yaml"
-    table, text = pq.read_table(file), settings.read_text()
-    pq.write_table(table.drop_columns("stop").append_column("gone", table["run"]), file)
-    settings.write_text(text.replace('  "warmups"', '  "more_repeats": {},\n  "warmups"'))
-    write_manifest(demo)
-    new = "".join(f", with {name}, empty" for name in COLUMNS if name in {*ADDED, "stop"})
-    for columns, keys in (
-        (f"without gone{new}", "without measurement.more_repeats"),
-        ("of today, nothing to change",) * 2,
-    ):
-        upgrade(demo)
-        assert capsys.readouterr().out == f"{file}: {columns}\n{settings}: {keys}\n"
-        check_manifest(demo)
-        assert settings.read_text() == text
-        upgraded = pq.read_table(file)
-        assert upgraded["stop"].null_count == len(table)
-        kept = [name for name in table.column_names if name != "stop"]
-        assert upgraded.select(kept).equals(table.select(kept))
-
-
-def in_rows(change):
-    """Give what changes the rows of a campaign, and mends its manifest."""
-
-    def act(folder):
-        pq.write_table(change(pq.read_table(folder / "runs.parquet")), folder / "runs.parquet")
-        write_manifest(folder)
-
-    return act
-
-
-def with_unknown_key(folder):
-    file = folder / "campaign.yaml"
-    file.write_text(file.read_text().replace('"repeats"', '"repaets": 9, "repeats"'))
-    write_manifest(folder)
-
-
-@pytest.mark.parametrize(
-    ("harm", "fault"),
-    [
-        (lambda folder: (folder / MANIFEST).unlink(), r"no file \S*demo/manifest\.json; correct"),
-        (
-            lambda folder: (folder / "trace.json").unlink(),
-            "trace.json is missing, one that manifest",
-        ),
-        (with_unknown_key, "measurement: unknown key 'repaets'; did you mean 'repeats'"),
-        (
-            in_rows(lambda rows: rows.replace_schema_metadata({"specmoe_schema": "8"})),
-            r"has schema version 8, .* the release that packed it \(8 and 9: 1\.1\.0\)",
-        ),
-        (in_rows(lambda rows: rows.drop_columns("order")), r"runs\.parquet: .*'order'"),
-    ],
-)
-def test_an_upgrade_changes_nothing_of_a_campaign_that_it_refuses(demo, harm, fault):
-    harm(demo)
-    before = {file: file.read_bytes() for file in demo.rglob("*.*")}
-    with pytest.raises(SpecmoeError, match=fault):
-        upgrade(demo)
-    assert {file: file.read_bytes() for file in demo.rglob("*.*")} == before
+def test_a_campaign_that_2_0_0_packed_is_read_as_it_is(tmp_path):
+    packed = shutil.copytree(ROOT / "resources/campaigns/demo", tmp_path / "demo")
+    file, settings = packed / "runs.parquet", packed / "campaign.yaml"
+    table, config = pq.read_table(file), read_mapping(settings)
+    former = {"prompt_iterations": 1, "schedule": "auto", "more_repeats": {}, "drop_beaten": None}
+    config["measurement"] |= former
+    config["statistics"]["session_sd"] = 0.03
+    older = table.select([name for name in table.column_names if name not in ADDED])
+    pq.write_table(older.append_column("gone", table["run"]), file)
+    settings.write_text(json.dumps(config))
+    write_manifest(packed)
+    data = merge_catalogs(ROOT, read_mapping(settings))
+    campaign = load_campaign(data, ROOT, tmp_path / "results", [settings])
+    assert (
+        campaign.config.measurement
+        == load_campaign(
+            merge_catalogs(ROOT, read_mapping(ROOT / "resources/campaigns/demo/campaign.yaml")),
+            ROOT,
+            tmp_path / "results",
+        ).config.measurement
+    )
+    assert campaign.config.statistics.session_sd is None
+    check_manifest(campaign.places.data)
+    rows = read_runs(campaign.places.data / "runs.parquet")
+    assert [*rows.columns] == [*COLUMNS]
+    assert rows[[*ADDED]].isna().all(axis=None)
+    # What somebody asked for on purpose is no such thing, nor is what is measured.
+    config["measurement"]["prompt_iterations"] = 2
+    for asked in (config, config | {"campaign": config["campaign"] | {"source": "measured"}}):
+        with pytest.raises(
+            ConfigError, match="unknown key 'prompt_iterations'; it is `repeats` now"
+        ):
+            load_campaign(merge_catalogs(ROOT, asked), ROOT, tmp_path / "results", [settings])

@@ -160,13 +160,6 @@ def files_of_model(model: Path) -> list[Path]:
     return [first.with_name(name) for name in parts_of(first.name)]
 
 
-def given_file(path: Path) -> Path:
-    """Return a file that the user names. Raises ConfigError if it is none, or a pipe."""
-    if not path.is_file():
-        raise ConfigError(f"config: no file {path}; correct its path, or call from its folder")
-    return path
-
-
 _LARGEST_TEXT = 10**9  # bytes; the prompts of one take several times as much memory
 
 
@@ -175,8 +168,10 @@ def read_text(path: Path) -> str:
 
     Raises ConfigError for what is no text in UTF-8, or too large for the memory.
     """
+    if not path.is_file():  # opening a pipe would wait for a writer
+        raise ConfigError(f"config: no file {path}; correct its path, or call from its folder")
     try:
-        if (size := given_file(path).stat().st_size) > _LARGEST_TEXT:
+        if (size := path.stat().st_size) > _LARGEST_TEXT:
             most = f"{gigabytes(_LARGEST_TEXT)} at most"
             raise ConfigError(f"{path}: a text of {gigabytes(size)}; give one of {most}")
         text = path.read_bytes().decode("utf-8-sig")

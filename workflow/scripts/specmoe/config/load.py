@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from specmoe.config import matrix
-from specmoe.config.base import describe_error
+from specmoe.config.base import describe_error, resource
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
 from specmoe.config.methods import METHODS, SELF, Drafting, Method, is_ngram
 from specmoe.config.models import AnyModel, SyntheticDraft, SyntheticModel, families
@@ -36,8 +36,10 @@ def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
     from snakemake.utils import update_config  # jobs, which do not merge, may run without it
 
     catalogs = [read_mapping(root / f"config/{catalog}.yaml") for catalog in CATALOGS]
-    words = _words_of(given)
-    rest = {key: value for key, value in given.items() if key not in words}
+    named = {key: given[key] for key in OwnModel.model_fields if key in given}
+    # Elsewhere it is a section.
+    words = {key: word for key, word in named.items() if key != "prompts" or isinstance(word, str)}
+    rest = _of_today({key: value for key, value in given.items() if key not in words})
     # They are given on the command line, and more of them than a file says go on with its campaign.
     minutes = {"measurement": {key: words[key] for key in ("minutes",) if key in words}}
     merged: dict[str, Any] = {}
@@ -46,11 +48,18 @@ def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return merged
 
 
-def _words_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the words of an overlay that name one's own model."""
-    named = {key: given[key] for key in OwnModel.model_fields if key in given}
-    # Elsewhere it is a section.
-    return {key: word for key, word in named.items() if key != "prompts" or isinstance(word, str)}
+def _of_today(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a shipped campaign's configuration without what 2.0.0 packed and is gone."""
+    gone = resource("former_names")["packed"]
+    names = [name for name in ("campaign", *gone) if isinstance(given.get(name), dict)]
+    sections: dict[str, dict[str, Any]] = {name: given[name] for name in names}
+    former = gone["measurement"].keys() & sections.get("measurement", {}).keys()
+    if not former or sections.get("campaign", {}).get("source") != "shipped":
+        return given
+    for name in gone.keys() & sections.keys():
+        values = sections[name].items()
+        sections[name] = {key: of for key, of in values if of not in gone[name].get(key, [])}
+    return {**given, **sections}
 
 
 def options_of_call(files: Iterable[Path], given: Mapping[str, Any]) -> str:

@@ -257,8 +257,12 @@ def read_table(path: Path) -> pyarrow.Table:
         raise SchemaError(f"{path} is not a readable parquet file: {one_line(error)}") from error
 
 
-def read_rows(path: Path) -> pyarrow.Table:
-    """Return the rows of a file as they are; raises SchemaError for one of another version."""
+def read_runs(path: Path) -> pd.DataFrame:
+    """Return the checked runs of a campaign, one a row, without columns of other names.
+
+    Integer columns are pandas' nullable `Int64`. Raises SchemaError when the file cannot be read,
+    is of another schema version, or breaks the schema.
+    """
     table = read_table(path)
     version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
     if version != SCHEMA_VERSION:
@@ -267,16 +271,6 @@ def read_rows(path: Path) -> pyarrow.Table:
             " shipped campaign with the release that packed it (8 and 9: 1.1.0); collect another"
             " one again: snakemake --forcerun collect_table"
         )
-    return table
-
-
-def read_runs(path: Path) -> pd.DataFrame:
-    """Return the checked runs of a campaign, one a row, without columns of other names.
-
-    Integer columns are pandas' nullable `Int64`. Raises SchemaError when the file cannot be read,
-    is of another schema version, or breaks the schema.
-    """
-    table = read_rows(path)
     with schema_errors(path):
         missing = [name for name in COLUMNS if name not in table.column_names]
         for name in missing:

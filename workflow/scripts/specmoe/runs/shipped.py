@@ -1,28 +1,14 @@
-"""Shipped campaigns: packing, digests, and the columns of today."""
+"""Shipped campaigns: packing, and digests."""
 
 import json
 import shutil
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.config.load import load, merge_catalogs
 from specmoe.errors import DamagedFileError
-from specmoe.files import (
-    ROOT,
-    given_file,
-    json_of,
-    read_record,
-    replace_text,
-    sha256_of,
-    written_whole,
-)
-from specmoe.runs.schema import COLUMNS, check_rows, read_rows, schema_errors
-from specmoe.yaml_files import read_mapping
+from specmoe.files import json_of, read_record, replace_text, sha256_of
 
 MANIFEST = "manifest.json"
 # The files and folders of a shipped campaign beside its manifest.
@@ -33,14 +19,6 @@ CONTENTS = (
 )
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
 SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
-# What 2.0.0 packed that is gone: keys, and the noise that it declared, which is estimated now.
-_GONE: dict[str, dict[str, tuple[object, ...]]] = {
-    "measurement": {
-        **{"prompt_iterations": (1,), "schedule": ("auto", "interleaved", "sequential")},
-        **{"more_repeats": ({},), "drop_beaten": (None,)},
-    },
-    "statistics": {"session_sd": (0.03,)},
-}
 _AGAIN = "get the shipped campaign again, or pack it again"
 # SHA-256 by path in the folder.
 _DIGESTS = TypeAdapter(dict[str, str])
@@ -63,13 +41,9 @@ def pack(campaign: LoadedCampaign, trace: tuple[Path, ...] = ()) -> None:
     (out / "engines.json").write_text(json.dumps([*map(read_record, engines)], indent=1) + "\n")
     config = read_record(places.file)
     config["campaign"]["source"] = "shipped"
-    (out / "campaign.yaml").write_text(_text_of(config))
+    # JSON is YAML, and so a file for --configfile.
+    (out / "campaign.yaml").write_text(f"{SCHEMA}\n{json.dumps(config, indent=1)}\n")
     write_manifest(out)
-
-
-def _text_of(config: dict[str, Any]) -> str:
-    """Return the text of a configuration. JSON is YAML, and so a file for --configfile."""
-    return f"{SCHEMA}\n{json.dumps(config, indent=1)}\n"
 
 
 def _digests_of(folder: Path) -> dict[str, str]:
@@ -102,39 +76,3 @@ def check_manifest(folder: Path) -> None:
             reason = "not the file that" if name in digests else "not among the files that"
             reason = reason if name in present else "missing, one that"
             raise DamagedFileError(f"{folder / name} is {reason} {MANIFEST} names; {_AGAIN}")
-
-
-def upgrade(folder: Path) -> None:
-    """Give a shipped campaign the columns and keys of today; change all of its files or none.
-
-    Raises DamagedFileError, ConfigError for unknown keys, and SchemaError for rows before 2.0.0.
-    """
-    manifest, file = given_file(folder / MANIFEST), folder / "runs.parquet"
-    rows = read_rows(file)  # of the version of 2.0.0
-    check_manifest(folder)
-    settings = folder / "campaign.yaml"
-    config = read_mapping(settings)
-    keys: list[str] = []
-    for section, gone in _GONE.items():
-        given = config.get(section) or {}
-        for key in [key for key in gone if key in given and given[key] in gone[key]]:
-            del given[key]
-            keys.append(f"without {section}.{key}")
-    load(merge_catalogs(ROOT, config), ROOT)
-    with schema_errors(file):
-        table = check_rows(rows.to_pylist())
-    columns = [f"without {name}" for name in rows.column_names if name not in COLUMNS]
-    columns += [f"with {name}, empty" for name in COLUMNS if name not in rows.column_names]
-    digests = _digests_of(folder)
-    with written_whole(manifest) as listed, ExitStack() as parts:
-        if columns:
-            part = parts.enter_context(written_whole(file))
-            pq.write_table(table, part)
-            digests[file.name] = sha256_of(part)
-        if keys:
-            part = parts.enter_context(written_whole(settings))
-            part.write_text(_text_of(config), encoding="utf-8")
-            digests[settings.name] = sha256_of(part)
-        listed.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
-    for changed, changes in ((file, columns), (settings, keys)):
-        print(f"{changed}: {', '.join(changes) or 'of today, nothing to change'}")
