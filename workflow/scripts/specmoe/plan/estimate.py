@@ -3,14 +3,14 @@
 The size of a model follows from its entry or its source.
 
 A forward pass takes the bytes it reads divided by the memory's bandwidth, plus a fixed time per
-layer. The fixed time on GPUs is the rest that bandwidth does not explain in the published
-baselines on an M2 Ultra (the study's Table 4: 0.22 to 0.29 ms a layer for the dense models, 0.40 ms
-for the MoE). The acceptance rate is assumed, and what drafts without a model takes no time.
+layer. The acceptance rate is assumed, and what drafts without a model takes no time.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from specmoe.config import models
 from specmoe.config.base import resource
@@ -21,9 +21,10 @@ from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 from specmoe.models.info import ModelInfo, Size, size_of_info, split_by_active
 from specmoe.models.synthetic import tensors
+from specmoe.yaml_files import read_yaml
 
-FULL_BITS = 16.0  # of a weight in a type whose bits are unknown: rather too much than too little
-TYPICAL_LAYERS = 32
+ASSUMED: dict[str, Any] = read_yaml(Path(__file__).with_name("assumed.yaml"))
+"""What estimates rest on; the file explains its keys."""
 
 # The type at the end of a GGUF's name: Q4_K_M, BF16, UD-Q4_K_XL, …
 _TYPE_IN_NAME = re.compile(r"-((?:UD-)?(?:I?Q\d\w*|BF16|F16|F32))(?:-\d{5}-of-\d{5})?\.gguf$")
@@ -52,7 +53,7 @@ def size_of(
         always, routed = split_by_active(family.parameters, family.parameters_active, *experts)
         return Size(file_bytes, always * scale, routed * scale, *experts, family.layers)
     stated = entry.recipe if isinstance(entry, models.SyntheticModel) else entry
-    layers = getattr(stated, "layers", source.layers if source else TYPICAL_LAYERS)
+    layers = getattr(stated, "layers", source.layers if source else ASSUMED["layers"])
     return Size(file_bytes, file_bytes, 0, 0, 0, layers)  # taken for dense
 
 
@@ -88,7 +89,8 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
 
 def _file_bytes(entry: AnyModel, family: Family | None, source: Size | None) -> int | None:
     """Return the bytes of a model's file; None if they are unknown."""
-    bits: float = resource("engine_rules")["bits"].get(getattr(entry, "type", None), FULL_BITS)
+    full: float = ASSUMED["full_bits"]
+    bits: float = resource("engine_rules")["bits"].get(getattr(entry, "type", None), full)
     match entry:
         case models.HubModel() | models.PackageModel() if entry.size_bytes:
             return entry.size_bytes
@@ -99,7 +101,7 @@ def _file_bytes(entry: AnyModel, family: Family | None, source: Size | None) -> 
         case models.TruncateModel() if source:
             return source.file_bytes * entry.layers // source.layers
         case models.QuantizeModel() if source and family is None:
-            return round(source.file_bytes * bits / FULL_BITS)
+            return round(source.file_bytes * bits / full)
     return round(family.parameters * bits / 8) if family else None
 
 
@@ -116,43 +118,6 @@ def _size_of_experts(entry: models.UpcycleModel, family: Family | None, source: 
     return Size(file_bytes, always, routed, entry.experts, entry.used, source.layers)
 
 
-ACCEPTANCE = 0.6  # of each drafted token, independently
-USUAL_WARMUPS = 3  # before the rate settles; fewer where they are long
-# Of a block's job, and of an engine's process without loading: campaign methods took 0.56 s on
-# average from the end of a run to the next one of a new process; between blocks the fastest
-# quarters of four campaigns took 1.4 to 2.7 s, in which two processes start.
-JOB_S, START_S = 1.0, 0.5
-LOAD_BYTES_PER_SECOND = 3e9  # from disk or page cache
-# A CPU core computes on so many bytes of weights a second, however fast the memory is. Two machines
-# of two cores computed on 6 and 16 GB (0.8B in Q8_0: 64 and 26 ms a token).
-CORE_BYTES_PER_SECOND = 8e9
-# What campaigns took, from their first run to their last one, as multiples of their estimates: on
-# two cores artefact 0.7, trained 0.7, true-shape 1.0 and methods 2.1 without their pauses, demo
-# 1.9, true-shape-mtp 2.4; on an H200 full-size 1.1. Jobs and further starts, which did not count,
-# make estimates up to a fifth longer. Other load, by which runs are repeated, drafts that are
-# rejected and memory that is nearly full lengthen them.
-LOW, HIGH = 0.7, 2.4
-# Texts that end by themselves may take this share of the time of `n_predict` tokens: assumed, as it
-# depends on what is asked, and not measured.
-ENDS_EARLY = 0.5
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What a forward pass costs besides reading and computing on weights."""
-
-    layer_s: float  # fixed time of a dense layer
-    moe_layer_s: float  # and of an MoE layer
-    # The time that each further position adds to a pass, as a share of one position's time. On a
-    # CPU, 17 positions took 3.1 times as long as one (0.8B, Q8_0).
-    position_share: float
-    prompt_share: float  # the time of a token of a long prompt, as a share of a generated token's
-
-
-GPU = Costs(0.25e-3, 0.40e-3, 0.02, 0.05)
-CPU = Costs(0.03e-3, 0.06e-3, 0.13, 0.15)
-
-
 @dataclass(frozen=True)
 class Machine:
     """What an estimate needs to know of a machine."""
@@ -164,22 +129,22 @@ class Machine:
     @property
     def rate(self) -> float:
         """Bytes of weights that a forward pass reads and computes on in a second."""
-        computed = self.cores * CORE_BYTES_PER_SECOND
+        computed = self.cores * float(ASSUMED["core_bytes_per_second"])
         return self.bandwidth if self.gpu else min(self.bandwidth, computed)
 
     @property
-    def costs(self) -> Costs:
+    def costs(self) -> dict[str, float]:
         """The costs of forward passes on its kind of processor."""
-        return GPU if self.gpu else CPU
+        return dict(ASSUMED["gpu" if self.gpu else "cpu"])
 
 
 def pass_seconds(size: Size, n_tokens: float, machine: Machine) -> float:
     """Return the time of a forward pass over `n_tokens` positions."""
     costs = machine.costs
-    fixed = size.layers * (costs.moe_layer_s if size.experts else costs.layer_s)
+    fixed = size.layers * costs["moe_layer_s" if size.experts else "layer_s"]
     single = size.pass_bytes(1) / machine.rate + fixed
     read = size.pass_bytes(n_tokens) / machine.rate + fixed
-    return max(read, single * (1 + costs.position_share * (n_tokens - 1)))
+    return max(read, single * (1 + costs["position_share"] * (n_tokens - 1)))
 
 
 def seconds_per_token(
@@ -191,8 +156,9 @@ def seconds_per_token(
     accepted tokens again, as on the hybrid models of the study; that gives one more token. Requests
     at once share rounds: a forward pass has the tokens of all `slots`, and gives tokens to each.
     """
-    rejected = 1 - ACCEPTANCE**gamma
-    accepted = ACCEPTANCE * rejected / (1 - ACCEPTANCE)
+    share: float = ASSUMED["acceptance"]
+    rejected = 1 - share**gamma
+    accepted = share * rejected / (1 - share)
     replay = rejected * pass_seconds(size, slots * (2 + accepted), machine)
     round_s = gamma * drafted_s + pass_seconds(size, slots * (gamma + 1), machine) + replay
     return round_s / (1 + accepted + rejected) / slots
@@ -206,12 +172,12 @@ def block_seconds(
     `tokens` are those of its prompts, `sizes` those of models, as far as they are known: of the
     target, and of draft models.
     """
-    size, slots, whole_s = sizes[block.target], block.slots, JOB_S
-    prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
+    size, slots, whole_s = sizes[block.target], block.slots, float(ASSUMED["job_s"])
+    prompt_s = pass_seconds(size, 1, machine) * machine.costs["prompt_share"]
     for arm in block.arms:
         times = 1 if arm.speculates else len(block.groups)  # a baseline beside each setting
         # What remembers is not warmed up, or it would draft from that.
-        warmed = 0 if arm.remembers else min(block.warmups, USUAL_WARMUPS)
+        warmed = 0 if arm.remembers else min(block.warmups, ASSUMED["warmups"])
         read = times * sum(tokens) + warmed * max(tokens)
         generated = times * len(tokens) * block.n_predict + warmed * block.warmup_tokens
         draft = sizes[arm.draft_model] if arm.draft_model and arm.method == Method.DRAFT else None
@@ -220,6 +186,6 @@ def block_seconds(
         gamma = min(arm.gamma, block.n_predict - 1)
         token_s = seconds_per_token(size, machine, drafted_s, gamma, slots)
         loaded = size.file_bytes + (draft.file_bytes if draft else 0)
-        start_s = START_S + loaded / LOAD_BYTES_PER_SECOND
+        start_s = ASSUMED["start_s"] + loaded / ASSUMED["loaded_bytes_per_second"]
         whole_s += block.starts(arm) * start_s + read * prompt_s + generated * token_s
     return whole_s

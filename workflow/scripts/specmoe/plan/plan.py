@@ -23,7 +23,7 @@ from specmoe.errors import PlanError
 from specmoe.files import ROOT, at_home, read_record
 from specmoe.hardware.description import PROBED, machine_facts, probe
 from specmoe.hardware.machine import devices_of, memory_needed, usable_memory
-from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, START_S, Machine, block_seconds
+from specmoe.plan.estimate import ASSUMED, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.text import duration, fill_template
 
@@ -182,7 +182,7 @@ def describe(plan: Plan, options: str) -> str:
     """Return what is printed of a plan; `options` configure the campaign."""
     # Where texts end by themselves, before `n_predict`, it may take less.
     ends_early = any(block.stop == Stop.EOS for block in plan.blocks)
-    low = LOW * (ENDS_EARLY if ends_early else 1.0)
+    low, high = ASSUMED["low"] * (ASSUMED["ends_early"] if ends_early else 1.0), ASSUMED["high"]
     return fill_template(
         ROOT / "paper/plan.txt.j2",
         plan=plan,
@@ -192,11 +192,11 @@ def describe(plan: Plan, options: str) -> str:
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
         prompts=len({source.prompt for block in plan.blocks for source in block.prompts}),
         left=duration(left_s(plan.blocks, plan.inventory.measured)),
-        span=lambda seconds: duration(seconds and low * seconds, seconds and HIGH * seconds),
+        span=lambda seconds: duration(seconds and low * seconds, seconds and high * seconds),
         duration=duration,
         at_home=at_home,
         starts=sum(block.starts(arm) for block in plan.blocks for arm in block.arms),
-        start_s=START_S,
+        start_s=ASSUMED["start_s"],
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
         texts=sum(TEXTS in block.block for block in plan.blocks),
         counts_since=COUNTS_SINCE,

@@ -15,6 +15,7 @@ import httpx
 import pandas as pd
 
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.config.base import resource
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedule
 from specmoe.config.methods import Method, engine_type
 from specmoe.errors import DownloadError, SchemaError, ended_if_slow, one_line
@@ -38,25 +39,9 @@ ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is
 HALF_ACCEPTANCE = 0.5e-5 + 1e-12
 HALF_RATE = 0.5e-3 + 1e-9
 
-# Its suites, by the letters of its Table 3.
-SUITES = {
-    "A": "moe_baseline",
-    "B": "moe_speculative",
-    "C": "dense_baseline",
-    "D": "dense_speculative",
-    "F": "prompt_length",
-}
-
-# What columns of the CSV are here.
-_NAMES = {
-    "timestamp": "started_at",
-    "draft_model": "draft",
-    "draft_len": "gamma",
-    "tokens_per_sec": "tokens_per_second",
-    "prompt_eval_ms": "prompt_ms",
-    "eval_ms_per_token": "ms_per_token",
-    "draft_acceptance_rate": "acceptance_rate",
-}
+_CSV = resource("reported/rows")
+SUITES: dict[str, str] = _CSV["suites"]
+"""The study's suites here, by its letters."""
 
 
 def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> list[RunRow]:
@@ -75,7 +60,7 @@ def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> li
     Raises SchemaError, naming the job, for a line whose numbers do not fit exactly one set of
     counters.
     """
-    runs = pd.read_csv(file, keep_default_na=False, na_values=[""]).rename(columns=_NAMES)
+    runs = pd.read_csv(file, keep_default_na=False, na_values=[""]).rename(columns=_CSV["columns"])
     runs = runs.replace({"target_model": ids or {}, "draft": ids or {}})
     runs["started_at"] = pd.to_datetime(runs["started_at"], utc=True, format="ISO8601")
     runs["suite"] = runs["job_id"].str[0].map(SUITES)
