@@ -7,9 +7,17 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import chdtri
 
 from specmoe.analysis.decision import GAINS, LITTLE, Answer, decide, decide_by_kind
-from specmoe.analysis.intervals import Mean, Stratum, moderate, on_such_prompts, on_these_prompts
+from specmoe.analysis.intervals import (
+    SESSIONS,
+    Mean,
+    Stratum,
+    moderate,
+    on_such_prompts,
+    on_these_prompts,
+)
 from specmoe.analysis.noise import prior, session_of
 from specmoe.config.schema import Statistics
 
@@ -124,6 +132,10 @@ class World:
         return np.array(drawn)
 
 
+# How far sessions may be apart by the shipped pairs of them, as surely as answers allow for.
+_COMMON = prior("sessions", "common")
+FARTHEST = _COMMON.value * math.sqrt(_COMMON.degrees / chdtri(_COMMON.degrees, SESSIONS))
+
 WORLDS = {
     "quiet": World(run=0.04),
     "as usual": World(),
@@ -139,6 +151,7 @@ WORLDS = {
     "1 setting": World(settings=1),
     "29 settings": World(settings=29),
     "sessions of 3 %": World(session=0.03, own=0.0),
+    "sessions as far apart as may be": World(session=FARTHEST),
     "sessions of 8 %": World(session=0.08, own=0.0),
     "8 %, and 3 % of each setting": World(session=0.08),
 }
