@@ -63,7 +63,7 @@ def test_of_n_grams_the_best_two_stay_of_different_predictions_unless_these_are_
 
 @pytest.mark.parametrize(
     ("dropped", "measured", "verdict"),
-    [(0.8, 1.3, "PREDICTED"), (0.8, 0.9, "CONTENDER"), (0.4, 0.9, "PREDICTED")],
+    [(0.8, 1.3, "PREDICTED"), (0.8, 0.7, "CONTENDER"), (0.4, 0.7, "PREDICTED")],
 )
 def test_a_prediction_is_believed_less_the_farther_another_one_was_off(dropped, measured, verdict):
     rows = predicted(1.3, dropped)
