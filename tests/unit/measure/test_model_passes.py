@@ -114,5 +114,7 @@ def test_the_noise_of_the_machine_is_said_with_what_it_means_for_intervals(promp
     noise = expected_noise([0.06, 0.06, None], blocks, 0.95)
     said = fill_template(ROOT / "paper/noise.txt.j2", noise=noise)
     assert said == f"two identical passes differ by 8.5 % here: expect about {text}\n"
+    loaded = fill_template(ROOT / "paper/noise.txt.j2", noise=noise | {"differ": 1.0})
+    assert loaded.startswith("two identical passes differ by 100 % here")
     assert expected_noise([None], blocks, 0.95) == expected_noise([0.1], [], 0.95) == {}
     assert fill_template(ROOT / "paper/noise.txt.j2", noise={}) == ""
