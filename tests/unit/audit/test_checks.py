@@ -444,20 +444,31 @@ CHANGED = speculative(1, tokens=OTHERWISE)
 @pytest.mark.parametrize(
     ("position", "gap_nats", "verdict", "words"),
     [
-        (40, 0.2, "pass", "batches alone move gaps by 0.1 nats, so a tie has 0.2 at most"),
+        (40, 0.2, "pass", "batches move 25 gaps by 0.1 nats, ties have 0.2 at most"),
         (40, 0.21, "fail", "for a token 0.21 nats from its own"),
         (39, 3.0, "not judged", "the baseline's probabilities there are not known"),
         (None, None, "not judged", "the baseline's probabilities there are not known"),
     ],
 )
 def test_a_divergence_is_judged_by_how_far_batches_move_its_gap(position, gap_nats, verdict, words):
-    given = {CHANGED["run"]: Gap(position, gap_nats, moved_nats=0.1)} if position else None
+    given = {CHANGED["run"]: Gap(position, gap_nats, 0.1, places=25)} if position else None
     found = after("losslessness", CHANGED, divergences=given)
     assert found["verdict"] == verdict
     assert found["why"].startswith("leaves P/target/none/r1 after 40 of 64 tokens")
     assert words in found["why"]
     if verdict != "not judged":
         assert (found["measured"], found["bound"]) == (gap_nats, LIMITS.tie_factor * 0.1)
+
+
+@pytest.mark.parametrize("places", [1, 2, 3, 6, 12])
+def test_a_tie_is_rarely_called_impossible_however_few_places_are_known(places):
+    """Moves are normal, leads near 0 equally likely, and batches' moves say nothing of a run's."""
+    random = np.random.default_rng(1)
+    moves, leads = random.normal(0, 0.001, (200_000, places + 1)), random.uniform(0, 0.005, 200_000)
+    left = moves[:, 0] > leads
+    known = np.abs(moves[left, 1:]).max(axis=1)
+    wide = [LIMITS.widest_tie(move, places) for move in known]
+    assert (leads[left] > wide).mean() < 0.012
 
 
 def test_the_repeat_that_differs_from_the_others_is_named():
@@ -538,7 +549,7 @@ def test_the_sensitivity_counts_rows_with_wrong_times_by_level():
 
 
 def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
-    audit = audited(campaign(CHANGED), divergences={CHANGED["run"]: Gap(40, 4.9, moved_nats=5.0)})
+    audit = audited(campaign(CHANGED), divergences={CHANGED["run"]: Gap(40, 4.9, 5.0, places=9)})
     assert failures(audit)[CHANGED["run"]] == {"losslessness", "batch_noise", "determinism"}
 
 
@@ -716,13 +727,13 @@ def test_a_check_says_of_a_run(check, rows, verdict, words):
 
 
 def divergence(run, gap, by_width, options=""):
-    named = {"run": run, "engine_options": options, "position": 5}
+    named = {"run": run, "prompt": run, "engine_options": options, "position": 5}
     return named | {"gap_nats": gap, "gap_nats_by_batch": by_width}
 
 
-@pytest.mark.parametrize(("options", "near"), [("", 0.5), ("-ctk q8_0", 0.125)])
-def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences(options, near):
+@pytest.mark.parametrize(("options", "near", "n"), [("", 0.5, 2), ("-ctk q8_0", 0.125, 1)])
+def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences(options, near, n):
     """Those with other options by themselves."""
     far = divergence("far", 3.0, {"2": 2.5}, options)
     found = gaps_of({"target": "t", "divergences": [divergence("near", 0.25, {"2": 0.125}), far]})
-    assert found == {"near": Gap(5, 0.25, near), "far": Gap(5, 3.0, 0.5)}
+    assert found == {"near": Gap(5, 0.25, near, n), "far": Gap(5, 3.0, 0.5, n)}

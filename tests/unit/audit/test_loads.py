@@ -86,7 +86,7 @@ def test_a_check_says_of_a_run_of_a_load(check, row, verdict, words):
 def test_a_wrong_token_is_found_on_either_arm(gap, verdict):
     wrong = [*TOKENS[:10], 7, *TOKENS[11:]]
     # Other requests move gaps that batches of one text do not.
-    gaps = {SPECULATIVE: Gap(10, gap, moved_nats=0)}
+    gaps = {SPECULATIVE: Gap(10, gap, moved_nats=0, places=1)}
     for row in (drafted(tokens=wrong), alone(tokens=wrong)):
         one = after("losslessness", *LOADS, row, run=SPECULATIVE, divergences=gaps)
         assert one["verdict"] == verdict

@@ -142,26 +142,28 @@ def known_bandwidth(
 class Gap(NamedTuple):
     """The target's gap, in nats, at the first token that differs from the baseline's.
 
-    How wide a tie is depends on the file and the machine: on two cores of an AMD EPYC, batches move
-    gaps of the synthetic campaign's targets by up to 0.31 nats at four bits and 0.13 at eight
-    (tests/benchmarks/README.md). So each target is measured at its own divergences.
+    How wide a tie is depends on the file and the machine: batches move gaps of synthetic targets by
+    up to 0.31 nats at four bits and 0.13 at eight (tests/benchmarks/README.md). So each is measured
+    at its own divergences.
     """
 
     position: int
     gap_nats: float  # how far the run's token is behind the baseline's
-    # The farthest that batches move such gaps of this target, with the same options.
-    moved_nats: float
+    moved_nats: float  # the farthest that batches move such gaps of this target, with its options
+    places: int  # of such gaps
 
 
 def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     """Return the gap of each run that left its baseline, from `divergence.judge_all`."""
-    moved: dict[str, float] = defaultdict(float)  # by options of the target
+    moves: dict[str, dict[tuple[str, int], float]] = defaultdict(dict)  # by options, and place
     for row in judged["divergences"]:
-        options, gaps = row.get("engine_options", ""), row["gap_nats_by_batch"].values()
-        moved[options] = max([moved[options], *(abs(gap - row["gap_nats"]) for gap in gaps)])
+        own, gaps = moves[row.get("engine_options", "")], row["gap_nats_by_batch"].values()
+        place = row["prompt"], row["position"]
+        own[place] = max([own.get(place, 0.0), *(abs(gap - row["gap_nats"]) for gap in gaps)])
     return {
-        row["run"]: Gap(row["position"], row["gap_nats"], moved[row.get("engine_options", "")])
+        row["run"]: Gap(row["position"], row["gap_nats"], max(own.values()), len(own))
         for row in judged["divergences"]
+        for own in [moves[row.get("engine_options", "")]]
     }
 
 

@@ -17,6 +17,7 @@ class Limits:
     bandwidth_tolerance: float
     cache_bytes: int
     tie_factor: float
+    tie_factor_alone: float
     tie_cap_nats: float
     self_acceptance: float
     unrelated_acceptance: float
@@ -26,9 +27,10 @@ class Limits:
     looping_excess: float
     looping_share: float
 
-    def widest_tie(self, moved_nats: float) -> float:
-        """Return the widest gap of a tie, of a target whose gaps batches move by so much."""
-        return min(self.tie_factor * moved_nats, self.tie_cap_nats)
+    def widest_tie(self, moved_nats: float, places: float = float("inf")) -> float:
+        """Return the widest gap of a tie, where batches move gaps at so many places by so much."""
+        factor = max(self.tie_factor, self.tie_factor_alone / places)
+        return min(factor * moved_nats, self.tie_cap_nats)
 
 
 LIMITS = Limits(**read_yaml(Path(__file__).with_name("limits.yaml")))

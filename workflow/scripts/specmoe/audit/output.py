@@ -53,10 +53,10 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
     # in Q8_0, of which these move none, left its baseline at 0.006 nats with four requests at once.
     # So the cap alone holds there. The baseline's text is read in batches too, so its token may be
     # the one behind.
-    gap, moved, limits = abs(divergence.gap_nats), divergence.moved_nats, given.limits
-    widest = limits.tie_cap_nats if run.concurrency > 1 else limits.widest_tie(moved)
-    why = f"batches alone move gaps by {moved:.3g} nats, so a tie has {widest:.3g} at most"
-    return at_most(gap, widest, f"{leaves}, for a token {gap:.3g} nats from its own; {why}")
+    gap, limits, (_, _, moved, places) = abs(divergence.gap_nats), given.limits, divergence
+    widest = limits.tie_cap_nats if run.concurrency > 1 else limits.widest_tie(moved, places)
+    why = f"batches move {counted(places, 'gap')} by {moved:.3g} nats, ties have {widest:.3g}"
+    return at_most(gap, widest, f"{leaves}, for a token {gap:.3g} nats from its own; {why} at most")
 
 
 def check_unjudged_text(run: Run, given: Evidence) -> Finding:
