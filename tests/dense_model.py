@@ -46,6 +46,11 @@ def weights_of(architecture: str) -> dict[str, npt.NDArray[np.float32]]:
             weights |= {
                 f"{block}attn_{name}_norm.weight": np.ones(head, np.float32) for name in "qk"
             }
+        if architecture == "qwen2":
+            weights |= {
+                f"{block}attn_{name}.bias": matrix(rows * head, 1)[:, 0]
+                for name, rows in zip("qkv", (HEADS, KV_HEADS, KV_HEADS), strict=True)
+            }
     return weights
 
 

@@ -1,5 +1,7 @@
 """Model files on a real engine: upcycled and split ones write what their sources write."""
 
+import pytest
+
 from specmoe.files import engine_path, link
 from specmoe.models.derived import quantize
 from specmoe.models.gguf import read_info
@@ -13,8 +15,10 @@ def texts_of(start, model):
         return server.complete([1] * 8, n_predict=8, temperature=0, seed=1)["tokens"]
 
 
-def test_an_upcycled_model_writes_what_its_dense_model_writes(start, tmp_path):
-    source = write_dense(tmp_path / "dense.gguf")
+# The position matters, of which `qwen2` turns other pairs of rows than `llama`.
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])
+def test_an_upcycled_model_writes_what_its_dense_model_writes(start, tmp_path, architecture):
+    source = write_dense(tmp_path / "dense.gguf", architecture)
     model = write_moe(source, tmp_path / "moe.gguf", experts=8, used=2)
     assert texts_of(start, source) == texts_of(start, model)
 

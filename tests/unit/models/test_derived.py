@@ -3,6 +3,7 @@
 import hashlib
 import json
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import gguf
@@ -20,7 +21,7 @@ from specmoe.models.gguf_file import read_header, writer_of
 from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 
-from ...dense_model import FFN, LAYERS, weights_of, write_dense, write_moe
+from ...dense_model import FFN, HEADS, HIDDEN, KV_HEADS, LAYERS, weights_of, write_dense, write_moe
 from ...processes import write_program
 from ...recipes import TINY, finish, split_model, varied, write_models
 
@@ -62,6 +63,24 @@ def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, tmp_path):
     assert before.keys() <= after.keys()
 
 
+@pytest.mark.parametrize("kind", [GGMLQuantizationType.Q8_0, GGMLQuantizationType.F16])
+def test_queries_and_keys_of_a_qwen2_are_rotated_by_llama_as_they_were(tmp_path, kind):
+    source = write_dense(tmp_path / "source.gguf", "qwen2", kind)
+    moe = write_moe(source, tmp_path / "moe.gguf")
+    assert read_header(moe).architecture == "llama"
+    before, after = map(tensors_of, (source, moe))
+    head = HIDDEN // HEADS
+    for name, heads in {"q": HEADS, "k": KV_HEADS, "v": 0}.items():
+        # The rows of each head: 0, half, 1, half + 1, and so on.
+        order = [
+            of * head + part * head // 2 + row
+            for of, row, part in product(range(heads), range(head // 2), range(2))
+        ]
+        for end in ("weight", "bias"):
+            rows, turned = (one[f"blk.2.attn_{name}.{end}"].data for one in (before, after))
+            assert turned.tobytes() == (rows[order] if order else rows).tobytes()
+
+
 def test_a_router_depends_on_the_layer_alone_and_on_no_machine(dense, tmp_path):
     tensors = tensors_of(write_moe(dense, tmp_path / "moe.gguf"))
     first, second, third = (tensors[f"blk.{n}.ffn_gate_inp.weight"].data for n in range(3))
@@ -85,7 +104,10 @@ def upcycled(architecture):
     [
         (upcycled("llama"), "it has experts already (architecture llama)"),
         (upcycled("qwen3"), "it has experts already (architecture qwen3moe)"),
-        (partial(write_model, recipe=TINY), "architecture 'qwen35'; known are llama and qwen3"),
+        (
+            partial(write_model, recipe=TINY),
+            "architecture 'qwen35'; known are llama, qwen2 and qwen3",
+        ),
         (partial(write_dense, weights=BIASED), "it has a tensor blk.1.ffn_up.bias"),
         (partial(write_dense, weights=GATELESS), "it lacks a tensor blk.3.ffn_gate.weight"),
     ],

@@ -98,6 +98,8 @@ class HubModel(ReadyModel):
     """path in the repository; of a split model `…-00001-of-0000n.gguf`"""
     size_bytes: PositiveInt | None = None
     """size of all parts in bytes, for the plan"""
+    licence: str = ""
+    """licence of the weights, for the model's info"""
 
     @property
     def origin(self) -> str:

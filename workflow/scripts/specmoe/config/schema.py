@@ -412,12 +412,12 @@ class Config(Strict):
         return None if entry.family is None else families()[entry.family]
 
     def origin(self, model: str) -> tuple[str, str] | None:
-        """Return where a model's weights are from, and their licence; None if no package has them.
+        """Return where a model's weights are from, and their licence; None if no entry says so.
 
         Those of a model that is made from another one are that one's.
         """
         *_, (root, entry) = self.lineage(model).items()
-        if entry.kind != "package":
+        if entry.kind not in ("hub", "package") or not entry.licence:
             return None
         return (entry.origin if root == model else f"made from {entry.origin}", entry.licence)
 

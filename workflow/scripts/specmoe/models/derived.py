@@ -45,7 +45,7 @@ from specmoe.models.gguf_file import (
 from specmoe.models.info import load_info
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
-from specmoe.text import exit_status
+from specmoe.text import exit_status, listed
 
 
 def make_entry(
@@ -127,9 +127,10 @@ def _metadata_of_layers(source: Path, header: Header, layers: int) -> Metadata:
 
 
 # Architectures of dense models, and of the MoEs that compute the same around their experts.
-_MOES: Final = {"llama": "llama", "qwen3": "qwen3moe"}
+_MOES: Final = {"llama": "llama", "qwen2": "llama", "qwen3": "qwen3moe"}
 _OF_FEED_FORWARD: Final = re.compile(r"blk\.(\d+)\.ffn_(?!norm\.weight$)(.+)")
 _COPIED: Final = ("gate.weight", "up.weight", "down.weight")
+_ROTATED: Final = re.compile(r"blk\.\d+\.attn_[qk]\.(weight|bias)")
 # A sum of so many uniform numbers is normal for our purpose, and exact on every machine.
 _SUMMED: Final = 12
 
@@ -145,7 +146,7 @@ def upcycle(source: Path, model: UpcycleModel, out: Path) -> None:
         writer = writer_of(_MOES[header.architecture], _metadata_of_experts(header, model))
     except ValueError as error:
         raise ModelError(f"{source}: cannot be upcycled: {error}") from error
-    write_gguf(out, writer, dict(_tensors(header.tensors, model)))
+    write_gguf(out, writer, dict(_tensors(header, model)))
 
 
 def _check_dense(header: Header) -> None:
@@ -153,7 +154,7 @@ def _check_dense(header: Header) -> None:
     if any(tensor.is_routed for tensor in header.tensors):
         raise ValueError(f"it has experts already (architecture {architecture})")
     if architecture not in _MOES:
-        raise ValueError(f"architecture {architecture!r}; known are {' and '.join(_MOES)}")
+        raise ValueError(f"architecture {architecture!r}; known are {listed(_MOES)}")
     header.number_of_architecture("feed_forward_length")  # one for all layers
     layers = header.number_of_architecture("block_count")
     wanted = {f"blk.{layer}.ffn_{name}" for layer in range(layers) for name in _COPIED}
@@ -174,14 +175,13 @@ def _metadata_of_experts(header: Header, model: UpcycleModel) -> Metadata:
     }
 
 
-def _tensors(
-    dense: Iterable[TensorInfo], model: UpcycleModel
-) -> Iterator[tuple[TensorInfo, Iterable[bytes]]]:
+def _tensors(dense: Header, model: UpcycleModel) -> Iterator[tuple[TensorInfo, Iterable[bytes]]]:
     """Yield the MoE's tensors: a router in each layer, its experts, and all others as they are."""
-    for tensor in dense:
+    for tensor in dense.tensors:
         part = _OF_FEED_FORWARD.fullmatch(tensor.name)
         if part is None:
-            yield tensor, tensor.weights()
+            turned = dense.architecture == "qwen2" and _ROTATED.fullmatch(tensor.name)
+            yield tensor, [_in_turn(tensor, dense)] if turned else tensor.weights()
             continue
         if part[2] == "gate.weight":
             hidden, name = tensor.dimensions[0], f"blk.{part[1]}.ffn_gate_inp.weight"
@@ -193,6 +193,20 @@ def _tensors(
         name = tensor.name.replace(".weight", "_exps.weight")
         dimensions = (*tensor.dimensions, model.experts)
         yield replace(tensor, name=name, dimensions=dimensions), tensor.weights(model.experts)
+
+
+def _in_turn(tensor: TensorInfo, dense: Header) -> bytes:
+    """Return queries or keys of a `qwen2` as a `llama` has them: rows of a head's halves in turn.
+
+    The position turns row i together with row i + half there, with the next row here
+    (llama_model_rope_type: NEOX and NORM).
+    """
+    heads = dense.number_of_architecture("attention.head_count")
+    hidden = dense.number_of_architecture("embedding_length")
+    head = dense.number_of_architecture("attention.key_length", hidden // heads)
+    rows = np.frombuffer(b"".join(tensor.weights()), np.uint8)
+    row_bytes = tensor.size_bytes // tensor.dimensions[-1]
+    return rows.reshape(-1, 2, head // 2, row_bytes).swapaxes(1, 2).tobytes()
 
 
 def _draw_router(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]:
