@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Measure config/full-size.yaml on a machine with an NVIDIA GPU that is lent for minutes: bare
-# but for its CUDA toolkit, without a network, and with a limit on each command.
+# Measure config/coder-gpu.yaml, then config/full-size.yaml, on a machine with an NVIDIA GPU that is
+# lent for minutes: bare but for its CUDA toolkit, without a network, and with a limit on each
+# command.
 #
 # Where there is a network, with the version of Python that the machine has:
 #   PYTHON=python3.12 tests/benchmarks/gpu_campaign.sh pack PACK
@@ -9,11 +10,13 @@
 # place of `pack PACK` prints the workflow's files and the packages.
 #
 # On the machine, again and again until it says that nothing is left:
-#   OUT=FOLDER PACK/tests/benchmarks/gpu_campaign.sh step WORK [LIMIT_S [MARGIN_S]] [--try]
+#   OUT=FOLDER PACK/tests/benchmarks/gpu_campaign.sh step WORK [LIMIT_S [MARGIN_S]] [--trained] [--try]
 # continues in the folder WORK from what is there, and ends before LIMIT_S (540). No block starts in
 # the last MARGIN_S seconds (two fifths of the limit); give more than a block takes. What was
 # measured so far is OUT/<campaign>.tar.gz (OUT: WORK). The models take 72 GB in WORK, which may be
-# in /dev/shm. --try measures small shapes on the CPU instead.
+# in /dev/shm; those of the first campaign are deleted before those of the second are written.
+# The coder models are random weights in their shapes, unless --trained says that they are in the
+# hub's cache (HF_HOME). --try measures small shapes on the CPU instead.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -122,7 +125,7 @@ require() { # BACKEND
     ((${#missing[@]} == 0)) || fail "missing here: $(printf '%s; ' "${missing[@]}" | sed 's/; $//')"
 }
 
-prepare() { # Python with the packages, then llama.cpp's source where a build looks for it
+prepare() { # Python with the packages
     site=$(echo "$work"/venv/lib/python*/site-packages)
     if [[ ! -f $work/venv/complete ]]; then
         rm -rf "$work/venv"
@@ -132,6 +135,20 @@ prepare() { # Python with the packages, then llama.cpp's source where a build lo
         touch "$work/venv/complete"
     fi
     export PATH="$work/venv/bin:$site/cmake/data/bin:$PATH"
+}
+
+choose() { # CAMPAIGN: what it measures, and llama.cpp's source where a build looks for it
+    case $1 in
+    coder)
+        overlays=("$root/config/coder-gpu.yaml")
+        [[ -n $trained ]] || overlays+=("$here/gpu_campaign_shape.yaml")
+        [[ $backend == cuda ]] || overlays+=("$here/gpu_campaign_shape_try.yaml")
+        ;;
+    full-size)
+        overlays=("$root/config/full-size.yaml")
+        [[ $backend == cuda ]] || overlays+=("$here/gpu_campaign_try.yaml")
+        ;;
+    esac
     read -r name engine commit models blocks model_ids < <(
         python "$here/gpu_campaign_facts.py" "${overlays[@]}"
     ) || fail "the configuration could not be read"
@@ -184,12 +201,23 @@ say() {
 }
 
 step() {
-    local out=${OUT:-$work} result
-    mkdir -p "$work" "$out"
+    local campaign
+    mkdir -p "$work" "${OUT:=$work}"
     cd "$work"
     export XDG_CACHE_HOME=$work/cache
     prepare
-    local hardest=$((limit - 20)) writing=
+    for campaign in coder full-size; do
+        choose "$campaign"
+        [[ ! -f results/$name/packed/manifest.json ]] || continue
+        measure
+        [[ -f results/$name/packed/manifest.json ]] || return 0
+        [[ $campaign == full-size || -n $trained ]] || rm results/models/"$models"/*.gguf
+    done
+    echo "nothing is left"
+}
+
+measure() { # as much of the campaign as there is time for
+    local result=$OUT/$name.tar.gz hardest=$((limit - 20)) writing=
     # Writing models takes a core, and compiling the others.
     if (($(written_models) < $(wc -w <<<"$model_ids"))); then
         # shellcheck disable=SC2046 # one word a model
@@ -203,12 +231,11 @@ step() {
         return
     fi
     snake "$((limit - margin))" 1 pack_campaign
-    result=$out/$name.tar.gz
     tar -czf "$result" --exclude='*.server*.log' "results/$name" \
         results/engines/*/engine.json results/models/*/*.json step.log
     (($(stat -c %s "$result") <= largest_result)) || echo "$result is larger than 16 MiB" >&2
     if [[ -f results/$name/packed/manifest.json ]]; then
-        say "nothing is left; the campaign is $result"
+        say "the campaign is $result"
     else
         say "next: another step ($work/step.log)"
     fi
@@ -230,13 +257,14 @@ pack)
     pack "$folder"
     ;;
 step)
-    overlays=("$root/config/full-size.yaml")
     backend=cuda
+    trained=
     numbers=()
     for word; do
         if [[ $word == --try ]]; then
-            overlays+=("$here/gpu_campaign_try.yaml")
             backend=cpu
+        elif [[ $word == --trained ]]; then
+            trained=yes
         elif [[ $word =~ ^[1-9][0-9]*$ ]]; then
             numbers+=("$word")
         else

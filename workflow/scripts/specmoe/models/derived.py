@@ -127,7 +127,7 @@ def _metadata_of_layers(source: Path, header: Header, layers: int) -> Metadata:
 
 
 # Architectures of dense models, and of the MoEs that compute the same around their experts.
-_MOES: Final = {"llama": "llama", "qwen2": "llama", "qwen3": "qwen3moe"}
+_MOES: Final = {"llama": "llama", "mimo2": "mimo2", "qwen2": "llama", "qwen3": "qwen3moe"}
 _OF_FEED_FORWARD: Final = re.compile(r"blk\.(\d+)\.ffn_(?!norm\.weight$)(.+)")
 _COPIED: Final = ("gate.weight", "up.weight", "down.weight")
 _ROTATED: Final = re.compile(r"blk\.\d+\.attn_[qk]\.(weight|bias)")
