@@ -77,8 +77,8 @@ rule engine:
 
 
 # The targets that people type; other rules are steps to these.
-TARGETS = ["plan", "advise", "paper", "page", "audit", "tables", "check_claim"]
-TARGETS += ["runs", "models", "engine", "pack_campaign"]
+TARGETS = ["plan", "advise", "paper", "page", "audit", "tables", "atlas", "check_claim"]
+TARGETS += ["runs", "models", "engine", "pack_campaign", "check_campaign"]
 TARGETS += ["trace"] * bool(DEMONSTRATION)
 TARGETS += [f"suite_{suite}" for suite in MEASURED_SUITES]
 

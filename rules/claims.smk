@@ -12,3 +12,28 @@ rule check_claim:
         ),
     shell:
         call("check_claim") + " --claim {params.claim:q} 2>&1 | tee {log}"
+
+
+rule check_campaign:
+    """Say whether a packed campaign of others can join the atlas: --config folder=FOLDER."""
+    log:
+        "results/claims/check_campaign.log",
+    localrule: True
+    params:
+        folder=CONFIG.folder or ".",
+    shell:
+        call("check_campaign") + " --folder {params.folder:q} 2>&1 | tee {log}"
+
+
+rule atlas:
+    """Write what others and the shipped campaigns report: results/atlas/index.html."""
+    input:
+        code=RENDERING,
+        site=asked("site"),
+        campaigns=asked("shipped"),
+    output:
+        "results/atlas/index.html",
+    log:
+        "results/atlas/write_atlas.log",
+    shell:
+        call("write_atlas") + " --out {output} 2>&1 | tee {log}"

@@ -229,6 +229,13 @@ def demo(snakemake: Snakemake, once: Once) -> Path:
     return once("demo", lambda folder: snakemake(*asked, folder=folder))
 
 
+@pytest.fixture(scope="session")
+def atlas_page(snakemake: Snakemake, once: Once) -> Path:
+    """The atlas, as the workflow writes it."""
+    folder = once("atlas", lambda folder: snakemake("atlas", folder=folder))
+    return folder / "results/atlas/index.html"
+
+
 @pytest.fixture
 def tiny(engine_bin: Path) -> dict[str, Any]:
     """The small campaign's configuration, which a test may change."""

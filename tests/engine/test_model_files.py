@@ -7,7 +7,7 @@ from specmoe.models.derived import quantize
 from specmoe.models.gguf import read_info
 
 from ..dense_model import write_dense, write_moe
-from ..recipes import split_model
+from ..recipes import SMALL, split_model, varied, write_models
 
 
 def texts_of(start, model):
@@ -21,6 +21,12 @@ def test_an_upcycled_model_writes_what_its_dense_model_writes(start, tmp_path, a
     source = write_dense(tmp_path / "dense.gguf", architecture)
     model = write_moe(source, tmp_path / "moe.gguf", experts=8, used=2)
     assert texts_of(start, source) == texts_of(start, model)
+
+
+def test_so_does_one_that_is_made_of_a_synthetic_model(start, tmp_path):
+    source = write_models(tmp_path, dense=varied(SMALL, attention="full"))["dense"]
+    moe = write_moe(source, tmp_path / "moe.gguf", experts=8)
+    assert texts_of(start, source) == texts_of(start, moe)
 
 
 def test_a_type_that_the_package_does_not_know_is_read(engine_bin, start, family, tmp_path):

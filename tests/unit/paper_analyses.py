@@ -287,7 +287,9 @@ def costed() -> Analysis:
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted, curves),
-        break_even=cost_tables.break_even(fitted, predicted),
+        break_even=cost_tables.break_even(fitted, predicted).assign(
+            reported_low=None, reported_high=None
+        ),
     )
 
 

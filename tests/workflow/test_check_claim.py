@@ -1,8 +1,11 @@
-"""The target `check_claim`, without any campaign."""
+"""The targets `check_claim` and `check_campaign`, without any campaign of one's own."""
 
+import shutil
 from functools import partial
 
 import pytest
+
+from ..conftest import ROOT
 
 
 @pytest.fixture
@@ -26,3 +29,13 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_judged(ask, tmp_
     assert f"ConfigError: {file}: 1 of 2 lines cannot be read" in printed
     assert "Not measured" not in printed  # nothing is said of the campaign's blocks
     assert "1 claim: 0 possible, 1 impossible" in printed
+
+
+def test_a_packed_campaign_is_checked_and_a_spoiled_one_refused(snakemake, tmp_path):
+    shipped = shutil.copytree(ROOT / "resources/campaigns/three-texts", tmp_path / "theirs")
+    check = partial(snakemake, "check_campaign", "--config", f"folder={shipped}", folder=tmp_path)
+    assert "it can join the atlas" in check()
+    (shipped / "run.sh").touch()
+    assert f"{shipped}/run.sh is no file of a packed campaign" in check(fails=True)
+    printed = snakemake("check_campaign", folder=tmp_path, fails=True)
+    assert "there is no packed campaign in" in printed

@@ -492,6 +492,16 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     assert len(lines) <= 12
 
 
+@pytest.mark.parametrize(("lowest", "faulty"), [(0.1, False), (0.99, True)])
+def test_less_accepted_than_others_report_of_such_models_is_called_a_fault(config, lowest, faulty):
+    near = shown(campaign(setting(4, 30 * WOBBLE)), config)
+    beside = near.advice.assign(reported_low=lowest, reported_high=0.99)
+    text = printed(replace(near, advice=beside))
+    assert "% of the draft tokens were accepted; others report" in text
+    assert ("on models of this size: look for a fault (resources" in text) == faulty
+    assert "others report" not in printed(near)
+
+
 @pytest.mark.parametrize("verdict", [Fate.UNTRIED, Fate.CONTENDER])
 def test_what_there_were_no_minutes_for_is_counted(config, verdict):
     stages = [{"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 16, "verdict": verdict}]

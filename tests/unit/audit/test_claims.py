@@ -1,5 +1,6 @@
 """Verdicts on claims, each bound computed by hand; slips in a claim, and cut files, in one line."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -257,3 +258,14 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(line, fault
 def test_what_has_no_lines_of_claims_is_refused_whole(content, fault, tmp_path):
     with pytest.raises(ConfigError, match=rf"claims\.csv{fault}"):
         written(tmp_path, content)
+
+
+def test_what_is_reported_of_trained_routers_is_said_and_is_no_bound():
+    claimed = FIVE | {"claimed_tokens_per_second": EVEN + 1, "baseline_tokens_per_second": 99}
+    even, counted = (
+        next(bound for bound in judged(**claimed, **seen).bounds if bound.name == "bandwidth")
+        for seen in ({}, {"experts_visited": 17})
+    )
+    assert re.search(r" or [\d.]+ with 0\.\d\d of the experts of uniform routing", even.why)
+    assert (even.verdict, even.missing) == (Verdict.UNDECIDED, ("experts_visited",))
+    assert "trained routers" not in counted.why

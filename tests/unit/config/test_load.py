@@ -59,6 +59,11 @@ def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, p
     assert config.origin("own") is None
     assert [*config.needed_models] == ["smollm2-135m-q4", "q8", "moe"]
     assert [config.weights(name) for name in ("q8", "moe")] == [{"trained"}, {"trained", "copied"}]
+    study["campaign"]["models"] = "coder"
+    of_hub = planned(targets=["coder-moe8-q4"], drafts=["none"]).origin("coder-moe8-q4")
+    file = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
+    made = f"made from Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF, {file}"
+    assert of_hub == (made, "Apache-2.0")
 
 
 def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):

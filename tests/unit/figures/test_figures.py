@@ -197,6 +197,7 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
         "its weights / bandwidth",
         "a whole round",
         "uniform routing",
+        "reported of other MoEs",
     ]
 
 

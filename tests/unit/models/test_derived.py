@@ -106,7 +106,7 @@ def upcycled(architecture):
         (upcycled("qwen3"), "it has experts already (architecture qwen3moe)"),
         (
             partial(write_model, recipe=TINY),
-            "architecture 'qwen35'; known are llama, qwen2 and qwen3",
+            "architecture 'qwen35'; known are llama, mimo2, qwen2 and qwen3",
         ),
         (partial(write_dense, weights=BIASED), "it has a tensor blk.1.ffn_up.bias"),
         (partial(write_dense, weights=GATELESS), "it lacks a tensor blk.3.ffn_gate.weight"),

@@ -11,6 +11,7 @@ from specmoe.config.block import Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
+from specmoe.models.reported import accepted_elsewhere, passes_elsewhere
 from specmoe.plan.estimate import size_of
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
 from specmoe.plan.plan import Plan, describe
@@ -89,6 +90,23 @@ def test_of_prompts_in_files_it_is_said_which_turns_are_sent(plan_of, study):
     assert f"{file}; 12 chats, sent up to the last turn that is no answer\n" in screen(
         plan_of(study)
     )
+
+
+def test_it_is_said_what_a_round_must_bring_and_what_others_report(plan_of, study):
+    study["suites"]["mine"] = {
+        "title": "MTP",
+        "targets": ["random-35b-a3b-mtp-q4"],
+        "methods": [{"method": "mtp"}],
+        "gammas": [3, 62],  # of the latter nobody reports anything
+        "prompts": ["code"],
+    }
+    study["campaign"] |= {"models": "true_shape", "suites": ["mine"]}
+    [one] = (plan := plan_of(study)).needed
+    assert one.tokens == passes_elsewhere()[4]
+    shares = accepted_elsewhere(35.5e9, 2.95e9, "mtp", 3)
+    assert one.reported == tuple(1 + 3 * share for share in shares)
+    said = "mtp, γ = 3: more than {:.1f} to {:.1f} tokens a round".format(*one.tokens)
+    assert said in screen(plan)
 
 
 def test_a_file_is_downloaded_once_and_nothing_that_is_here(plan_of, study):

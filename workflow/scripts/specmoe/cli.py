@@ -141,6 +141,8 @@ VERBS = {
     "pack": "runs.shipped",
     **dict.fromkeys(["fetch_study_rows", "import_study_rows"], "study.study_rows"),
     "check_claim": "audit.claims",
+    "check_campaign": "analysis.check_campaign",
+    "write_atlas": "page.atlas",
 }
 """The module of each verb's function, which has its name."""
 

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from specmoe.analysis import cost_tables, summaries, views
 from specmoe.analysis.advice import advice_from
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.noise import session_of
-from specmoe.analysis.registry import TABLES, Analysis
+from specmoe.analysis.registry import TABLES, Analysis, records
 from specmoe.analysis.state import baselines_beside, state
 from specmoe.analysis.summaries import SETTING, is_no_control, usual
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes, steps_to
@@ -29,6 +30,7 @@ from specmoe.config.models import TARGETS, UpcycleModel
 from specmoe.config.schema import Config, Statistics
 from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_infos
+from specmoe.models.reported import accepted_elsewhere
 from specmoe.runs.other_tables import read_agreement, read_pass_times, sizes_of, undisturbed_passes
 from specmoe.runs.schema import read_runs, undisturbed
 
@@ -74,6 +76,8 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     tables |= advice_from(usual(runs), pairs, *given, config, infos, stages)
     failed: Any = beside.groupby("target")["failed"].sum() if len(beside) else {}
     tables["advice"]["beside_failed"] = tables["advice"]["target"].map(failed).astype("Int64")
+    drafts = list_drafts(runs, config.label)
+    tables["advice"] = _beside_reported(tables["advice"], infos, drafts)
     # Stages alone use what else is known of settings.
     tables["advice_settings"] = tables["advice_settings"][[*TABLES["advice_settings"].columns]]
     models = config.models.items()
@@ -96,7 +100,7 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted, curves),
-        break_even=cost_tables.break_even(fitted, predicted),
+        break_even=_beside_reported(cost_tables.break_even(fitted, predicted), infos, drafts),
         gamma_curves=curves,
         state=state(usual_pairs, tables["advice"], tables["advice_settings"], statistics),
         upcycled_pairs=compare_pairs(costed, dense_of, steps, statistics),
@@ -106,7 +110,7 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
         sensitivity=audit.sensitivity,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
         models=_models(runs, config, infos),
-        drafts=list_drafts(runs, config.label),
+        drafts=drafts,
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, machine),
     )
@@ -127,6 +131,26 @@ def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.
         "settings": summaries.summarise(*settings, summaries.describe_texts),
         "levels": summaries.summarise(*levels, lambda its: {"n_prompt": its["n_prompt"].iloc[0]}),
     }
+
+
+def _beside_reported(
+    settings: pd.DataFrame, infos: Mapping[str, ModelInfo], drafts: pd.DataFrame
+) -> pd.DataFrame:
+    """Return settings with the range of acceptance that others report of such models.
+
+    `drafts` is that table. Added: reported_low, reported_high; null where nobody reports any.
+    """
+    method_of = drafts.set_index("draft")["method"].map(lambda types: methods_of(types)[0])
+    found = []
+    for row in records(settings):
+        info, method = infos.get(row["target"]), method_of.get(row["draft"])
+        known = info and method and pd.notna(row["gamma"])
+        sizes = info and (info.parameters_total, info.parameters_active)
+        found.append(
+            (known and accepted_elsewhere(*sizes, method, row["gamma"])) or (np.nan, np.nan)
+        )
+    low, high = np.array(found, float).reshape(-1, 2).T
+    return settings.assign(reported_low=low, reported_high=high)
 
 
 def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:

@@ -9,8 +9,8 @@ speedup, which is arithmetic. Blocks are compared with those of the same prompts
 setting. The other baselines have noise too, which flattens the line: the state itself may matter
 more.
 
-What of the state moves it is not known here; `tests/benchmarks/state.py` plants loads to see that.
-The README beside it says how often a line is called clear, and how often where nothing is there.
+What of the state moves it is not known here; `tests/benchmarks/README.md` says what planted loads
+did, how often a line is called clear, and how often where nothing is there.
 """
 
 import math

@@ -29,6 +29,7 @@ from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import ROOT, json_of, read_text
 from specmoe.hardware.description import known_chips
 from specmoe.models.info import Size, split_by_active
+from specmoe.models.reported import routing_elsewhere
 from specmoe.text import fill_template
 
 # Each fact with its least and largest value, and a hint for values outside.
@@ -319,7 +320,8 @@ def _bandwidth(claim: Claim, size: Size | None) -> Iterator[Bound]:
     """Yield the bounds of memory, which delivers the weights that each pass reads.
 
     In favour of the claim these are a single token's. Against it routing is uniform, unless the
-    activated experts were counted.
+    activated experts were counted. Trained routers lie between; what others report of them is said
+    and is no bound.
     """
     get, bandwidth = claim.facts.get, claim.facts.get("bandwidth_gb_s")
     if size is None or bandwidth is None:
@@ -338,15 +340,22 @@ def _bandwidth(claim: Claim, size: Size | None) -> Iterator[Bound]:
     (tokens, drafted), (most_tokens, _) = claim.likely, max(claim.rounds)
     seen, missing = get("experts_visited"), (*unsaid, *claim.unknown)
     n_tokens = (get("requests") or 1) * (1 + drafted)
+    trained = ""
     if seen is not None:
         size = replace(size, seen_experts=((n_tokens, seen),))
     elif size.experts:
         missing += ("experts_visited",)
+        few, _ = routing_elsewhere()
+        visited = max(few * size.evenly_visited(n_tokens), size.experts_used)
+        fewer = replace(size, seen_experts=((n_tokens, visited),)).pass_bytes(n_tokens) / 1e9
+        trained = f", or {bandwidth * tokens / fewer:.4g} with {few:.2f} of the experts of uniform"
+        trained += " routing, the fewest reported of trained routers"
     read = size.pass_bytes(n_tokens) / 1e9
     least = size.pass_bytes(1) / 1e9 if seen is None else read
     most, surely = bandwidth * most_tokens / least, bandwidth * tokens / read
     why = f"{bandwidth:g} GB/s surely give {surely:.4g} tokens/s, at {read:.4g} GB a pass over"
-    why += f" {n_tokens:.4g} tokens, and at {least:.4g} GB {most:.4g}; claimed {claim.rate:.4g}"
+    why += f" {n_tokens:.4g} tokens{trained}, and at {least:.4g} GB {most:.4g}"
+    why += f"; claimed {claim.rate:.4g}"
     doubts = missing if (claim.speedup or inf) > 1 else ()
     yield Bound("bandwidth", claim.rate, inf if unsaid else most, surely, doubts, why, apart)
 

@@ -53,6 +53,7 @@ SOURCES = {
     "exhibits": ["paper/*.yaml", "paper/*.tex.j2"],
     "typesetting": ["paper/preamble.tex", "paper/answers.tex", "paper/references.bib"],
     "site": ["paper/site/*", "CITATION.cff"],
+    "shipped": ["resources/campaigns/*/manifest.json"],
     "program": [f"{_PACKAGE}/engine/model_passes.cpp", f"{_PACKAGE}/engine/program.cmake"],
 }
 

@@ -259,7 +259,7 @@ def _unknown(names: Iterable[object], known: Collection[str], place: str, what: 
 def _check_names(config: Config) -> Errors:
     """Check what the campaign names."""
     campaign, audit = config.campaign, config.audit
-    if campaign.name.lower() in ("claims", "engines", "errors", "models"):  # in `results/`
+    if campaign.name.lower() in ("atlas", "claims", "engines", "errors", "models"):  # in `results/`
         yield "campaign.name", f"{campaign.name!r} is a folder of all campaigns; take another one"
     yield from _unknown([campaign.engine], config.engines, "campaign.engine", "engine")
     yield from _unknown([campaign.models], config.model_sets, "campaign.models", "model set")

@@ -98,7 +98,7 @@ class HubModel(ReadyModel):
     """path in the repository; of a split model `…-00001-of-0000n.gguf`"""
     size_bytes: PositiveInt | None = None
     """size of all parts in bytes, for the plan"""
-    licence: str = ""
+    licence: str | None = None
     """licence of the weights, for the model's info"""
 
     @property

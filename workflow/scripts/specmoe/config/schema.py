@@ -300,6 +300,8 @@ class Config(Strict):
     # What `check_claim` is asked about is no part of a campaign.
     claim: dict[str, str | float | None] | UserPath = Field(default={}, exclude=True)
     """facts of a claim for `check_claim`, or a CSV with a claim a line"""
+    folder: UserPath = Field(default="", exclude=True)
+    """a packed campaign of others, for `check_campaign`"""
     engines: dict[Name, Engine]
     study_rows: UserPath | None = None
     """path of a copy of the study's `runs.csv`; without it `source: study_rows`

@@ -14,6 +14,7 @@ from specmoe.analysis.registry import Analysis
 from specmoe.analysis.views import FAMILY_WORDS
 from specmoe.figures import parts
 from specmoe.figures.style import Look, short, target_looks
+from specmoe.models.reported import passes_elsewhere
 
 N_TOKENS_LABEL = "tokens per forward pass"
 
@@ -33,8 +34,9 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     """Show the time of a pass against its tokens, or None if no pass was measured.
 
     Hollow marks show whole rounds, dashed lines the server's time for the tokens one by one, thin
-    lines the time to read the pass's weights at the machine's bandwidth, where that is known, and
-    beside them are the experts that an MoE visits, hollow those of even routing.
+    lines the time to read the pass's weights at the machine's bandwidth, where that is known.
+    Behind an MoE's line lies the range that others report of other MoEs, by the time of a single
+    token, and beside are the experts that an MoE visits, hollow those of even routing.
     """
     passes = analysis.verification
     if passes.empty:
@@ -58,6 +60,12 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
         counts = np.arange(1, rows["n_tokens"].max() + 1)
         one_by_one = counts * rows["token_ms"].iloc[0]
         panels[0].plot(counts, one_by_one, color=looks[str(series)].colour, **_THIN | _DASHED)
+    elsewhere = passes_elsewhere()
+    singles = passes[(passes["family"] == "moe") & (passes["n_tokens"] == 1)]
+    for _, single in singles.iterrows():
+        low, high = single["pass_ms"] * np.array([*elsewhere.values()]).T
+        colour = looks[single["series"]].colour
+        panels[0].fill_between([*elsewhere], low, high, color=colour, alpha=0.12, linewidth=0)
     panels[0].set_yscale("log", base=2)
     panels[0].yaxis.set_major_formatter("{x:g}")
     panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["ms"])
@@ -69,6 +77,9 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     beside += [] if bounded.empty else [Line2D([], [], label="its weights / bandwidth", **thin)]
     beside += [] if rounds.empty else [parts.handle(_GREY, "a whole round", hollow=True)]
     beside += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
+    shade: Any = {"color": _GREY.colour, "alpha": 0.12, "linewidth": 6}
+    reported = Line2D([], [], label="reported of other MoEs", **shade)
+    beside += [] if singles.empty else [reported]
     return parts.with_legend(figure, [*parts.series_handles(passes, looks), *beside])
 
 

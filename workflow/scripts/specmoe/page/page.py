@@ -67,33 +67,45 @@ def render_page(
     analysis: Analysis, figures: Mapping[str, Record], recording: Recording | None
 ) -> str:
     """Return the page as HTML, with the demonstration's record, if there is one."""
-    sources = PAPER / "site"
-    zh = Chinese(read_yaml(sources / "chinese.yaml"))
     known = cited(analysis)
     top, ticks = scale(known["best"])
+    known |= {
+        "trace": recording,
+        "fitted": [*whatif_pairs(analysis)],
+        "gains": GAINS,
+        "Answer": Answer,
+        "speedups": [row["speedup"] for row in known["advised"] if row["settings"]],
+        "top": top,
+        "ticks": ticks,
+        "wording": read_figures(),
+        "tables": tables_of(analysis),
+        "most_rows": MOST_ROWS,
+        "most_rounds": MOST_ROUNDS,
+        "figures": figures,
+        "data": data_names(analysis),
+        "citation": read_yaml(ROOT / "CITATION.cff"),
+    }
+    return fill_page("index.html.j2", known, ("style", "trace", "whatif"), ("script", "whatif"))
+
+
+def fill_page(
+    template: str,
+    known: Mapping[str, Any],
+    styles: Sequence[str],
+    scripts: Sequence[str] = ("script",),
+) -> str:
+    """Return a page of `paper/site` as HTML, with these style sheets and scripts inside it."""
+    sources = PAPER / "site"
+    zh = Chinese(read_yaml(sources / "chinese.yaml"))
     env = analysis_templates(sources)
     env.filters["digest"] = _digest
-    return env.get_template("index.html.j2").render(
+    return env.get_template(template).render(
         known,
-        style=_joined(*(sources / f"{name}.css" for name in ("style", "trace", "whatif"))),
-        script=_joined(*(sources / f"{name}.js" for name in ("script", "whatif"))),
-        trace=recording,
-        fitted=[*whatif_pairs(analysis)],
+        style=_joined(*(sources / f"{name}.css" for name in styles)),
+        script=_joined(*(sources / f"{name}.js" for name in scripts)),
         pair=pair,
         zh=zh,
         t=zh.beside,
-        gains=GAINS,
-        Answer=Answer,
-        speedups=[row["speedup"] for row in known["advised"] if row["settings"]],
-        top=top,
-        ticks=ticks,
-        wording=read_figures(),
-        tables=tables_of(analysis),
-        most_rows=MOST_ROWS,
-        most_rounds=MOST_ROUNDS,
-        figures=figures,
-        data=data_names(analysis),
-        citation=read_yaml(ROOT / "CITATION.cff"),
     )
 
 

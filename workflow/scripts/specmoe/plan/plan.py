@@ -16,13 +16,14 @@ from specmoe.campaign.progress import Progress, left_s
 from specmoe.config.block import Block, PromptSource, Stop
 from specmoe.config.engines import COUNTS_SINCE, Backend
 from specmoe.config.matrix import TEXTS, begun
-from specmoe.config.methods import METHODS, Method
+from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.errors import PlanError
 from specmoe.files import ROOT, at_home, read_record
 from specmoe.hardware.description import PROBED, machine_facts, probe
 from specmoe.hardware.machine import devices_of, memory_needed, usable_memory
+from specmoe.models.reported import accepted_elsewhere, passes_elsewhere
 from specmoe.plan.estimate import ASSUMED, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.text import duration, fill_template
@@ -37,6 +38,19 @@ class Shortfall(NamedTuple):
     needed: int  # bytes
     there: int
     what: str  # folders, or models
+
+
+class Needed(NamedTuple):
+    """The tokens that a round must write to gain, and those that others report of such models.
+
+    The first are what a pass costs others, on their machines, with what drafting reads.
+    """
+
+    target: str
+    method: Method
+    gamma: int
+    tokens: tuple[float, float]
+    reported: tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
@@ -117,6 +131,29 @@ class Plan:
     def tokens_of(self, source: PromptSource) -> int:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
         return source.length or self.inventory.prompt_tokens[source.prompt]
+
+    @cached_property
+    def needed(self) -> list["Needed"]:
+        """What drafting on MoEs must bring, by what others report, in the order of the blocks."""
+        settings = {
+            (block.target, arm.draft_model, arm.method, arm.gamma)
+            for block in self.blocks
+            for arm in block.arms
+            if arm.method and not is_ngram(arm.method) and arm.forced_acceptance is None
+        }
+        found, sizes = [], self.inventory.sizes
+        for target, model, method, gamma in sorted(settings, key=str):
+            family, size, costs = self.config.family(target), sizes.get(target), passes_elsewhere()
+            if family is None or not family.experts or size is None or gamma + 1 not in costs:
+                continue
+            drafter = sizes.get(model) if method == Method.DRAFT and model else None
+            # A draft model reads its weights for each token; what a head takes is not known.
+            drafting = gamma * (drafter.pass_bytes(1) / size.pass_bytes(1) if drafter else 0)
+            least, most = (cost + drafting for cost in costs[gamma + 1])
+            shares = accepted_elsewhere(family.parameters, family.parameters_active, method, gamma)
+            tokens = shares and tuple(1 + gamma * share for share in shares)
+            found.append(Needed(self.config.label(target), method, gamma, (least, most), tokens))
+        return found
 
     @property
     def fullest(self) -> tuple[int, int, str]:

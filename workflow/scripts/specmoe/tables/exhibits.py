@@ -73,12 +73,11 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
         name, *decimals = self.form.split()
         form, *usual = FORMS[name]
         digits = [*map(int, [row[self.digits]] if self.digits else decimals or usual)]
-        alone = name == "interval"  # the one such column is for other prompts
-        value = row[f"{self.key}_low" if alone else self.key]
+        value = row[f"{self.key}_low" if name in ALONE else self.key]
         text = form(value, *digits)
         reach = REACHES[name](row, self.key, *digits) if name in REACHES else ""
-        if alone:
-            text = _ends(row, self.key, *digits, wide=number_text.TOO_FEW_PROMPTS) or DASH
+        if name in ALONE:
+            text = ALONE[name](row, self.key, *digits) or DASH
         if self.out_of:
             whole = row[self.out_of]
             value = None if pd.isna(whole) else value
@@ -106,7 +105,7 @@ FORMS: dict[str, tuple[Callable[..., str], *tuple[int, ...]]] = {
     "size": (number_text.size,),
     "parameters": (number_text.parameters,),
     **dict.fromkeys(["measured", "residual", "interval"], (number_text.fixed, 2)),
-    "measured_percent": (number_text.percent, 0),
+    **dict.fromkeys(["measured_percent", "span_percent"], (number_text.percent, 0)),
 }
 """The text of a value by its form, with the number of its decimals if no column says it."""
 
@@ -117,6 +116,17 @@ REACHES: dict[str, Callable[..., str]] = {
     "measured_percent": partial(_ends, scale=100, ratio=False),
 }
 """What follows the value of a form that has a deviation or interval."""
+
+ALONE: dict[str, Callable[..., str]] = {
+    # The one such column is for other prompts.
+    "interval": partial(_ends, wide=number_text.TOO_FEW_PROMPTS),
+    "span_percent": lambda row, key, digits: (
+        number_text.span((100 * row[f"{key}_low"], 100 * row[f"{key}_high"]), digits)
+        if pd.notna(row[f"{key}_low"])
+        else ""
+    ),
+}
+"""The text of a form that has two ends and no value."""
 
 
 class Exhibit(BaseModel, frozen=True, extra="forbid"):
