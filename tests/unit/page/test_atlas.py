@@ -40,12 +40,17 @@ def test_shipped_campaigns_are_beside_them_and_those_left_out_are_named(written)
     assert "Left out: artefact, " in written and "runs are impossible" in written
 
 
-def test_its_title_is_computed_and_in_both_languages(written):
+def test_its_title_is_computed_and_in_both_languages_and_documents_say_so(written, root):
     rows = [row for row in read_reported(Speedup) if row.method == "mtp" and "35B-A3B" in row.model]
     values = [row.speedup for row in rows if row.speedup]
     ends = f"{min(values):.2f} to {max(values):.2f}"
     assert f"run from {ends} times" in written
     assert f"从 {ends.replace(' to ', ' 到 ')} 倍" in written
+    public = read_reported(Speedup)
+    counted = f"{len(public)} rows of {len({row.source for row in public})} sources"
+    artefact, readme = ((root / f"{name}.md").read_text() for name in ("ARTIFACT", "README"))
+    assert f"{counted}; for 35B-A3B with MTP from {ends} times" in artefact
+    assert f"sets {len(public)} public speedups" in readme and ends in readme
 
 
 def test_nothing_that_a_row_says_runs_or_is_loaded(tmp_path, monkeypatch):

@@ -26,6 +26,7 @@ _LABELS = {
 }
 _GREY = Look("#444444", "o", ":")
 _THIN: Any = {"linewidth": 0.8}
+_SHADE: Any = {"alpha": 0.15, "linewidth": 6}
 _DASHED: Any = {"linestyle": parts.REFERENCE_LINE["linestyle"]}
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
 
@@ -65,7 +66,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     for _, single in singles.iterrows():
         low, high = single["pass_ms"] * np.array([*elsewhere.values()]).T
         colour = looks[single["series"]].colour
-        panels[0].fill_between([*elsewhere], low, high, color=colour, alpha=0.12, linewidth=0)
+        panels[0].vlines([*elsewhere], low, high, color=colour, **_SHADE)
     panels[0].set_yscale("log", base=2)
     panels[0].yaxis.set_major_formatter("{x:g}")
     panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["ms"])
@@ -77,8 +78,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     beside += [] if bounded.empty else [Line2D([], [], label="its weights / bandwidth", **thin)]
     beside += [] if rounds.empty else [parts.handle(_GREY, "a whole round", hollow=True)]
     beside += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
-    shade: Any = {"color": _GREY.colour, "alpha": 0.12, "linewidth": 6}
-    reported = Line2D([], [], label="reported of other MoEs", **shade)
+    reported = Line2D([], [], label="reported of other MoEs", color=_GREY.colour, **_SHADE)
     beside += [] if singles.empty else [reported]
     return parts.with_legend(figure, [*parts.series_handles(passes, looks), *beside])
 
