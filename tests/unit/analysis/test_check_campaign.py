@@ -32,15 +32,11 @@ def changed_json(file, change):
     file.write_text(f"{SCHEMA}\n{json.dumps(data)}" if SCHEMA in text else json.dumps(data))
 
 
-def changed_runs(folder, column, values):
-    """Replace a column of the runs: by these values, in turn."""
-    file = folder / "runs.parquet"
-    table = pq.read_table(file)
-    place, field = table.column_names.index(column), table.schema.field(column)
-    cells = [values[row % len(values)] for row in range(len(table))]
-    kind = field.type if isinstance(cells[0], str) is pyarrow.types.is_string(field.type) else None
-    field = field if kind else pyarrow.field(column, pyarrow.array(cells).type)
-    pq.write_table(table.set_column(place, field, pyarrow.array(cells, field.type)), file)
+def changed_runs(folder, column, value):
+    """Replace a column of the runs by one value."""
+    table = pq.read_table(file := folder / "runs.parquet")
+    cells = pyarrow.array([value] * len(table))
+    pq.write_table(table.set_column(table.column_names.index(column), column, cells), file)
 
 
 def label(folder, words):
@@ -56,16 +52,9 @@ def linked(folder):
     (folder / "machine.json").symlink_to("/etc/passwd")
 
 
-def traversing(folder):
-    (folder / "divergences").mkdir(exist_ok=True)
-    (folder / "divergences" / "..x").write_text("{}")
-
-
 def outside(folder):
-    def change(config):
-        config["campaign"]["name"] = "../../up"
-
-    changed_json(folder / "campaign.yaml", change)
+    name = {"name": "../../up"}
+    changed_json(folder / "campaign.yaml", lambda config: config["campaign"].update(name))
 
 
 def machine(key, value):
@@ -75,18 +64,21 @@ def machine(key, value):
 SPOILED = {
     "a link out of the folder": (linked, "is no plain file"),
     "a file beside the campaign's": (lambda at: (at / "run.sh").touch(), "no file of a packed"),
-    "a name that leads elsewhere": (traversing, "no file of a packed"),
+    "a name that leads elsewhere": (
+        lambda at: (at / "divergences/..x").write_text("{}"),
+        "no file of a packed",
+    ),
     "a campaign that would be written elsewhere": (outside, "campaign.name"),
     "markup in a label": (lambda at: label(at, "<img src=x onerror=alert(1)>"), "is markup"),
     "words for the terminal": (lambda at: label(at, "m\x1b[2J"), "is markup or a control"),
     "a person's folder": (machine("system", "/home/alice/llama"), "is a path"),
     "a person's address": (machine("given", "alice@example.org"), "is a path or an address"),
     "a rate that no machine has": (
-        lambda at: changed_runs(at, "tokens_per_second", [1e300]),
+        lambda at: changed_runs(at, "tokens_per_second", 1e300),
         "tokens_per_second",
     ),
-    "words in place of numbers": (lambda at: changed_runs(at, "accepted", ["many"]), "accepted"),
-    "rows of another campaign": (lambda at: changed_runs(at, "target", ["other"]), "other"),
+    "words in place of numbers": (lambda at: changed_runs(at, "accepted", "many"), "accepted"),
+    "rows of another campaign": (lambda at: changed_runs(at, "target", "other"), "other"),
     "no table": (lambda at: (at / "runs.parquet").write_text("PAR1"), "not a readable parquet"),
     "a configuration that is a list": (
         lambda at: (at / "campaign.yaml").write_text("[1, 2]"),
@@ -134,8 +126,6 @@ def test_what_ships_is_checked_by_the_same_command(capsys, name, said):
 
 
 def test_without_a_licence_it_cannot_join(packed, capsys):
-    digests = json.loads((packed / "manifest.json").read_text())
-    del digests["licence"]
-    (packed / "manifest.json").write_text(json.dumps(digests))
+    changed_json(packed / "manifest.json", lambda digests: digests.pop("licence"))
     check_campaign(packed)
     assert "manifest.json does not say that its data are under CC-BY-4.0" in capsys.readouterr().out
