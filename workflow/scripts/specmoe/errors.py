@@ -182,11 +182,15 @@ TOO_SLOW = "the server sends so little that it never ends; check the network, an
 
 
 @contextmanager
-def ended_if_slow(place: str, size: float = 0) -> Iterator[None]:
-    """End the process with a line if a download takes too long, also in a library's own code."""
+def ended_if_slow(place: str, size: float = 0, error: SpecmoeError | None = None) -> Iterator[None]:
+    """End the process with a line if a download takes too long, also in a library's own code.
+
+    Whatever else may never end has an `error` of its own.
+    """
+    late = error or DownloadError(TOO_SLOW)
 
     def end() -> None:
-        print(error_message(DownloadError(f"{place}: {TOO_SLOW}")), file=sys.stderr, flush=True)
+        print(error_message(type(late)(f"{place}: {late}")), file=sys.stderr, flush=True)
         os._exit(1)
 
     timer = threading.Timer(DOWNLOAD_LIMIT_S * (1 + size / 2e8), end)
