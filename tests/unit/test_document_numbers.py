@@ -24,7 +24,7 @@ from ..conftest import listed
 
 # What an entry of document_numbers.yaml may be. A document says of the first what it is.
 SAID = {"predicted": "predict", "fitted": "fitted"}
-KINDS = {*SAID, "measured", "reported", "tested", "benchmark", "setting", "timed", "name"}
+KINDS = {*SAID, *"measured reported tested benchmark setting timed name history".split()}
 # The file that gives the number.
 _FILED = {"tested", "benchmark"}
 
