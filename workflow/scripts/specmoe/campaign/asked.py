@@ -81,13 +81,13 @@ class Asked:
     def block(self, name: str) -> Request:
         """Return the request of a block's job."""
         block, remaining = self.campaign.block(name), self.progress.remaining(name)
-        engine = self.campaign.config.engine_of(block.suite)
         plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
         arms = remaining and {arm.name: asdict(replace(arm, waits=None)) for arm in remaining.arms}
         listed = {
             "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
             "arms": UNKNOWN if arms is None else arms,
         }
+        engine = self.campaign.engine_of_block(name)
         files = self._files(engine, block.target, block.draft_models)
         files |= self._named_files(chain(block.engine_args, *(arm.words for arm in block.arms)))
         return dict(json.loads(json.dumps(files | plain | listed)))  # as a record has it
@@ -95,7 +95,7 @@ class Asked:
     def passes(self, model: str, repeat: int) -> Request:
         """Return the request of the job that times a model's passes before a repeat."""
         passes = self.campaign.timed_passes[model]
-        files = self._files(self.campaign.config.campaign.engine, model)
+        files = self._files(self.campaign.engine_id, model)
         text = sha256_of_text(text_of_prompt(self.places.root / passes.text, None))
         files |= {"repeat": repeat, "text": text} | self._named_files(passes.engine_args)
         # With more minutes those that are timed stay.
@@ -108,16 +108,15 @@ class Asked:
         written = {name: head.sha256 if head else UNKNOWN for name, head in heads.items()}
         arms = {arm.name: asdict(arm) for arm in ngrams}
         drafts = {arm["draft_model"] for arm in arms.values() if arm["draft_model"]}
-        files = self._files(self.campaign.config.campaign.engine, model, sorted(drafts))
+        files = self._files(self.campaign.engine_id, model, sorted(drafts))
         return files | {"read": written} | ({"arms": arms} if arms else {})
 
     def _files(self, engine: str, target: str, drafts: Iterable[str] = ()) -> Request:
-        """Return what measures and what is loaded, common to all requests."""
-        engine_id = self.campaign.engine_ids[engine]
+        """Return what measures, an engine by its id, and what is loaded; all requests have it."""
         return {
             "version": MEASURE_VERSION,
-            "engine": engine_id,
-            "binaries": _fact(self.places.engine_file(engine_id), "binaries_sha256"),
+            "engine": engine,
+            "binaries": _fact(self.places.engine_file(engine), "binaries_sha256"),
             "target_sha256": self._model(target),
             "drafts_sha256": {draft: self._model(draft) for draft in drafts},
         }

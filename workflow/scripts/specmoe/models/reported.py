@@ -5,7 +5,6 @@ explains them.
 """
 
 import csv
-from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -19,10 +18,6 @@ FOLDER: Final = ROOT / "resources/reported"
 _ALIKE: Final = 0.15
 
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=240)]
-_Share = Annotated[float, Field(gt=0, le=1)]
-# One that rounds may have: their own token counts.
-_Tokens = Annotated[float, Field(ge=1)]
-_Method = Method | Literal["other"]
 
 
 class Reported(BaseModel, frozen=True, extra="forbid"):
@@ -41,10 +36,10 @@ class Drafting(Reported, frozen=True):
 
     active: PositiveFloat | None = None
     total: PositiveFloat | None = None
-    method: _Method
+    method: Method | Literal["other"]
     gamma: PositiveInt | None = None
-    acceptance_rate: _Share | None = None
-    tokens_per_round: _Tokens | None = None
+    acceptance_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    tokens_per_round: Annotated[float, Field(ge=1)] | None = None  # the target's own counts
 
     @property
     def accepted(self) -> float | None:
@@ -121,11 +116,6 @@ def read_reported(kind: type[_Row]) -> tuple[_Row, ...]:
     )
 
 
-def span_of(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the least and the largest value, if there are any."""
-    return (min(values), max(values)) if values else None
-
-
 def accepted_elsewhere(
     total: float, active: float, method: str, gamma: int
 ) -> tuple[float, float] | None:
@@ -141,7 +131,8 @@ def accepted_elsewhere(
         return near and (row.method, row.gamma) == (method, gamma)
 
     rows = filter(alike, read_reported(Acceptance))
-    return span_of([row.accepted for row in rows if row.accepted is not None])
+    shares = [row.accepted for row in rows if row.accepted is not None]
+    return (min(shares), max(shares)) if shares else None
 
 
 @cache
@@ -159,6 +150,5 @@ def routing_elsewhere() -> tuple[float, float]:
 
     It is of whole models and passes of any width.
     """
-    span = span_of([row.over_uniform for row in read_reported(Routing) if row.layer is None])
-    assert span  # see the test of the files
-    return span
+    shares = [row.over_uniform for row in read_reported(Routing) if row.layer is None]
+    return min(shares), max(shares)

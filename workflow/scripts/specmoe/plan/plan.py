@@ -133,7 +133,7 @@ class Plan:
         return source.length or self.inventory.prompt_tokens[source.prompt]
 
     @cached_property
-    def needed(self) -> list["Needed"]:
+    def needed(self) -> list[Needed]:
         """What drafting on MoEs must bring, by what others report, in the order of the blocks."""
         settings = {
             (block.target, arm.draft_model, arm.method, arm.gamma)
@@ -223,7 +223,6 @@ def describe(plan: Plan, options: str) -> str:
     return fill_template(
         ROOT / "paper/plan.txt.j2",
         plan=plan,
-        name=plan.config.campaign.name,
         refused=bool(plan.shortfalls) and plan.config.check_capacity,
         # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
