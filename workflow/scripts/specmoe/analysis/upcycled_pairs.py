@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.intervals import Mean, additive_model
 from specmoe.analysis.summaries import acceptance_rate, by_group, mean_ratios, with_ends
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import MEASURED_BY, Outputs
@@ -21,7 +22,8 @@ from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import Size
 
 _SHARED = [*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"]
-_SHARED += ["prompt", "repeat", "iteration"]
+_RUN = ["prompt", "repeat", "iteration"]
+_SHARED += _RUN
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 _RATIOS = ("speedup", "dense_speedup", "ratio")
 _PASS_RATIOS = ("ms", "of_single", "of_token", "ratio", "bound_share")
@@ -64,7 +66,8 @@ def compare_pairs(
 
     `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
     MoE was upcycled from, `steps` is `steps_to`. Several γ of a draft model also have a row
-    together.
+    together. Ratios of models of one dense model multiply: they are differences of `_effects`, with
+    the intervals of the pairs that each has.
     """
     pairs = runs[runs["target"].isin(dense_of)]
     pairs = pairs.assign(
@@ -88,20 +91,50 @@ def compare_pairs(
         by_gamma: dict[Any, pd.DataFrame] = dict(list(members.groupby("gamma")))
         every = {pd.NA: members} if len(by_gamma) > 1 else {}
         for gamma, its in (by_gamma | every).items():
-            yield {"gamma": gamma} | _compared(its)
+            effects = _effects(its)
+            for target, of_target in its.groupby("target"):
+                yield {"target": target, "gamma": gamma} | _compared(of_target, effects)
 
-    setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
+    setting = [*MEASURED_BY, "suite", "dense", "draft", "forced_acceptance"]
     settings = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
+    settings = settings.sort_values(
+        [*setting[:-2], "target", *setting[-2:]], kind="stable", ignore_index=True
+    )
     peers = [*MEASURED_BY, "suite", "target"]
     return with_ends(settings, peers, statistics, *_RATIOS, "step_ratio")
 
 
-def _compared(pairs: pd.DataFrame) -> dict[str, object]:
+def _effects(pairs: pd.DataFrame) -> dict[str, float]:
+    """Return the mean logarithm of speedup of a dense model and its MoEs, but for a constant.
+
+    It is that of the additive model of runs and models: where a model lacks a run, the others' say
+    how it would stand there.
+    """
+    names = ["target", "gamma", *_RUN, "speedup"]
+    dense = pairs[["dense", *names[1:-1], "dense_speedup"]].set_axis(names, axis=1)
+    own = pd.concat([pairs[names], dense.drop_duplicates()])
+    speedups = own.pivot_table(index=names[1:-1], columns="target", values="speedup")
+    logs = np.log(speedups.to_numpy())
+    _, effects, *_ = additive_model(np.nan_to_num(logs), ~np.isnan(logs))
+    return dict(zip(speedups.columns, effects, strict=True))
+
+
+def _compared(pairs: pd.DataFrame, effects: Mapping[str, float]) -> dict[str, object]:
+    first = pairs.iloc[0]
+
+    def over(model: str, mean: Mean | None) -> Mean | None:
+        if mean is None or model not in effects:
+            return mean
+        return mean._replace(log=effects[first["target"]] - effects[model])
+
+    means = mean_ratios(pairs, *_RATIOS) | mean_ratios(
+        pairs.dropna(subset="step_ratio"), "step_ratio"
+    )
     known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
     same = [*map(np.array_equal, known["tokens"], known["dense_tokens"])]
     forced = pairs["forced_acceptance"].notna().any()
     return {
-        **pairs.iloc[0][["method", "draft_model", "before", "step"]],
+        **first[["method", "draft_model", "before", "step"]],
         "gammas": ", ".join(map(str, sorted(pairs["gamma"].unique()))),
         "prompts": pairs["prompt"].nunique(),
         "pairs": len(pairs),
@@ -109,8 +142,9 @@ def _compared(pairs: pd.DataFrame) -> dict[str, object]:
         "acceptance_rate": acceptance_rate(pairs["accepted"], pairs["drafted"]),
         "dense_acceptance": acceptance_rate(pairs["dense_accepted"], pairs["dense_drafted"]),
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
-        **mean_ratios(pairs, *_RATIOS),
-        **mean_ratios(pairs.dropna(subset="step_ratio"), "step_ratio"),
+        **means,
+        "ratio": over(first["dense"], means["ratio"]),
+        "step_ratio": over(first["before"], means["step_ratio"]),
     }
 
 
