@@ -7,6 +7,7 @@ explains them.
 import csv
 from collections.abc import Sequence
 from functools import cache
+from itertools import groupby
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, StringConstraints
@@ -121,9 +122,9 @@ def read_reported(kind: type[_Row]) -> tuple[_Row, ...]:
     )
 
 
-def span_of(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the least and the largest value, if there are any."""
-    return (min(values), max(values)) if values else None
+def span_of(values: Sequence[float]) -> tuple[float, float]:
+    """Return the least and the largest value."""
+    return min(values), max(values)
 
 
 def accepted_elsewhere(
@@ -141,16 +142,16 @@ def accepted_elsewhere(
         return near and (row.method, row.gamma) == (method, gamma)
 
     rows = filter(alike, read_reported(Acceptance))
-    return span_of([row.accepted for row in rows if row.accepted is not None])
+    shares = [row.accepted for row in rows if row.accepted is not None]
+    return span_of(shares) if shares else None
 
 
 @cache
 def passes_elsewhere() -> dict[int, tuple[float, float]]:
     """Return the range of reported costs of an MoE's pass, by its tokens, over a single token's."""
-    costs: dict[int, list[float]] = {}
-    for row in sorted(read_reported(Verification), key=lambda row: row.width):
-        costs.setdefault(row.width, []).append(row.cost)
-    return {width: (min(every), max(every)) for width, every in costs.items()}
+    rows = sorted(read_reported(Verification), key=lambda row: row.width)
+    by_width = groupby(rows, lambda row: row.width)
+    return {width: span_of([row.cost for row in alike]) for width, alike in by_width}
 
 
 @cache
@@ -159,6 +160,4 @@ def routing_elsewhere() -> tuple[float, float]:
 
     It is of whole models and passes of any width.
     """
-    span = span_of([row.over_uniform for row in read_reported(Routing) if row.layer is None])
-    assert span  # see the test of the files
-    return span
+    return span_of([row.over_uniform for row in read_reported(Routing) if row.layer is None])
