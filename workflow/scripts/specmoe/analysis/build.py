@@ -164,7 +164,7 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
     """Return the table `drafts` of the runs; `label_of` returns a model's label."""
     drafting = runs[runs["draft"] != NO_DRAFT]
     files = drafting.groupby(["method", "target"])["draft_model"].nunique(dropna=False)
-    most = files.groupby("method").max() if len(files) else files
+    most = files.groupby("method").max()
     rows = []
     for row in drafting.drop_duplicates("draft").to_dict("records"):
         methods, file = methods_of(row["method"]), row["draft_model"]

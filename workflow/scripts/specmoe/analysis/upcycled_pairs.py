@@ -70,10 +70,8 @@ def compare_pairs(
     the intervals of the pairs that each has.
     """
     pairs = runs[runs["target"].isin(dense_of)]
-    pairs = pairs.assign(
-        step=pairs["target"].map({name: step for name, (_, step) in steps.items()})
-    )
-    before = {name: model for name, (model, _) in steps.items()}
+    before, step = ({name: its[place] for name, its in steps.items()} for place in (0, 1))
+    pairs = pairs.assign(step=pairs["target"].map(step))
     roles: Any = (("dense", dense_of, "inner"), ("before", before, "left"))
     for role, model_of, how in roles:
         names = {"target": role} | {name: f"{role}_{name}" for name in _COUNTED}
@@ -181,7 +179,7 @@ def compare_passes(
         first = members.iloc[0]
         size, n_tokens = sizes.get(first["model"]), first["n_tokens"]
         read = size.pass_bytes(n_tokens) if size else np.nan
-        bounded = size and bandwidth and size.file_bytes > LIMITS.cache_bytes
+        bounded = size and size.file_bytes > LIMITS.cache_bytes
         bound = 1000 * read / bandwidth if bounded and bandwidth else np.nan
         own_token = token_ms.get((first["engine"], first["model"]), np.nan)
         members = members.assign(

@@ -156,14 +156,13 @@ class Gap(NamedTuple):
 def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     """Return the gap of each run that left its baseline, from `divergence.judge_all`."""
     moves: dict[str, dict[tuple[str, int], float]] = defaultdict(dict)  # by options, and place
-    for row in judged["divergences"]:
-        own, gaps = moves[row.get("engine_options", "")], row["gap_nats_by_batch"].values()
-        place = row["prompt"], row["position"]
+    rows = [(row, moves[row.get("engine_options", "")]) for row in judged["divergences"]]
+    for row, own in rows:
+        place, gaps = (row["prompt"], row["position"]), row["gap_nats_by_batch"].values()
         own[place] = max([own.get(place, 0.0), *(abs(gap - row["gap_nats"]) for gap in gaps)])
     return {
         row["run"]: Gap(row["position"], row["gap_nats"], max(own.values()), len(own))
-        for row in judged["divergences"]
-        for own in [moves[row.get("engine_options", "")]]
+        for row, own in rows
     }
 
 

@@ -37,7 +37,7 @@ _ESCAPES = {
     "≤": r"$\leq$",
     "†": r"$^\dagger$",
 }
-_SPECIAL = re.compile("--|[" + re.escape("".join(key for key in _ESCAPES if key != "--")) + "]")
+_SPECIAL = re.compile("|".join(map(re.escape, _ESCAPES)))
 # Latin letters and the signs of text are in the fonts; a test sets each of them.
 _WITHOUT_FONT = re.compile("[^ -~\u00a1-\u017eγ–—‘’‚“”„†‡•…‰‹›€™]|[ĦħĸĿŀŉŦŧ]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -12,7 +12,7 @@ from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.summaries import by_model
 from specmoe.analysis.views import length_settings, text_settings, usual_settings
 from specmoe.config.models import CELLS
-from specmoe.files import ROOT
+from specmoe.models.reported import FOLDER
 from specmoe.study.study_rows import SUITES
 
 _SETTING = ["target", "draft", "gamma"]
@@ -126,8 +126,7 @@ def _with_names(frame: pd.DataFrame, ids: list[str]) -> pd.DataFrame:
 
 
 def _read(name: str) -> pd.DataFrame:
-    file = ROOT / f"resources/reported/{name}.csv"
-    return pd.read_csv(file, dtype=str, keep_default_na=False)
+    return pd.read_csv(FOLDER / f"{name}.csv", dtype=str, keep_default_na=False)
 
 
 def _ranges(settings: pd.DataFrame, usual: pd.DataFrame) -> dict[str, float]:
