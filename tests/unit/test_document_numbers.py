@@ -24,9 +24,9 @@ from ..conftest import listed
 
 # What an entry of document_numbers.yaml may be. A document says of the first what it is.
 SAID = {"predicted": "predict", "fitted": "fitted"}
-KINDS = {*SAID, *"measured reported tested benchmark setting timed name history".split()}
 # The file that gives the number.
 _FILED = {"tested", "benchmark"}
+KINDS = {*SAID, *_FILED, "measured", "reported", "setting", "timed", "name", "history"}
 
 _NUMBER = re.compile(
     r"\d+(?:\.\d+)? ?%|\d+\.\d+(?: \[\d+\.\d+, \d+\.\d+\])?|\b\d+ of (?:the study's )?\d+"

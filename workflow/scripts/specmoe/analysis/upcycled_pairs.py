@@ -95,9 +95,8 @@ def compare_pairs(
 
     setting = [*MEASURED_BY, "suite", "dense", "draft", "forced_acceptance"]
     settings = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
-    settings = settings.sort_values(
-        [*setting[:-2], "target", *setting[-2:]], kind="stable", ignore_index=True
-    )
+    order = [*setting[:-2], "target", *setting[-2:]]
+    settings = settings.sort_values(order, kind="stable", ignore_index=True)
     peers = [*MEASURED_BY, "suite", "target"]
     return with_ends(settings, peers, statistics, *_RATIOS, "step_ratio")
 
@@ -108,10 +107,10 @@ def _effects(pairs: pd.DataFrame) -> dict[str, float]:
     It is that of the additive model of runs and models: where a model lacks a run, the others' say
     how it would stand there.
     """
-    names = ["target", "gamma", *_RUN, "speedup"]
-    dense = pairs[["dense", *names[1:-1], "dense_speedup"]].set_axis(names, axis=1)
-    own = pd.concat([pairs[names], dense.drop_duplicates()])
-    speedups = own.pivot_table(index=names[1:-1], columns="target", values="speedup")
+    rows, names = ["gamma", *_RUN], {"dense": "target", "dense_speedup": "speedup"}
+    dense = pairs[[*rows, *names]].rename(columns=names)
+    each = pd.concat([pairs[[*rows, *names.values()]], dense])
+    speedups = each.pivot_table("speedup", rows, "target")
     logs = np.log(speedups.to_numpy())
     _, effects, *_ = additive_model(np.nan_to_num(logs), ~np.isnan(logs))
     return dict(zip(speedups.columns, effects, strict=True))
@@ -121,13 +120,11 @@ def _compared(pairs: pd.DataFrame, effects: Mapping[str, float]) -> dict[str, ob
     first = pairs.iloc[0]
 
     def over(model: str, mean: Mean | None) -> Mean | None:
-        if mean is None or model not in effects:
-            return mean
-        return mean._replace(log=effects[first["target"]] - effects[model])
+        log = effects[first["target"]] - effects.get(model, np.nan)
+        return mean if mean is None or np.isnan(log) else mean._replace(log=log)
 
-    means = mean_ratios(pairs, *_RATIOS) | mean_ratios(
-        pairs.dropna(subset="step_ratio"), "step_ratio"
-    )
+    means = mean_ratios(pairs, *_RATIOS)
+    step = mean_ratios(pairs.dropna(subset="step_ratio"), "step_ratio")["step_ratio"]
     known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
     same = [*map(np.array_equal, known["tokens"], known["dense_tokens"])]
     forced = pairs["forced_acceptance"].notna().any()
@@ -142,7 +139,7 @@ def _compared(pairs: pd.DataFrame, effects: Mapping[str, float]) -> dict[str, ob
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
         **means,
         "ratio": over(first["dense"], means["ratio"]),
-        "step_ratio": over(first["before"], means["step_ratio"]),
+        "step_ratio": over(first["before"], step),
     }
 
 
