@@ -21,9 +21,8 @@ from specmoe.config.schema import Statistics
 from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import Size
 
-_SHARED = [*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"]
 _RUN = ["prompt", "repeat", "iteration"]
-_SHARED += _RUN
+_SHARED = [*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance", *_RUN]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 _RATIOS = ("speedup", "dense_speedup", "ratio")
 _PASS_RATIOS = ("ms", "of_single", "of_token", "ratio", "bound_share")
@@ -110,10 +109,9 @@ def _effects(pairs: pd.DataFrame) -> dict[str, float]:
     rows, names = ["gamma", *_RUN], {"dense": "target", "dense_speedup": "speedup"}
     dense = pairs[[*rows, *names]].rename(columns=names)
     each = pd.concat([pairs[[*rows, *names.values()]], dense])
-    speedups = each.pivot_table("speedup", rows, "target")
-    logs = np.log(speedups.to_numpy())
-    _, effects, *_ = additive_model(np.nan_to_num(logs), ~np.isnan(logs))
-    return dict(zip(speedups.columns, effects, strict=True))
+    logs = np.log(each.pivot_table("speedup", rows, "target"))
+    _, effects, *_ = additive_model(logs.fillna(0).to_numpy(), logs.notna().to_numpy())
+    return dict(zip(logs.columns, effects, strict=True))
 
 
 def _compared(pairs: pd.DataFrame, effects: Mapping[str, float]) -> dict[str, object]:
