@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from specmoe.analysis import contenders
 from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, join, select_arms
 from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.stages import describe_stage
@@ -12,7 +13,7 @@ from specmoe.config.block import Arm
 from specmoe.config.load import load
 
 from ...blocks import compared, drafted
-from .test_advice import DRAFT, TARGET, WOBBLE, advised, campaign, setting
+from .test_advice import DRAFT, INFOS, TARGET, WOBBLE, advised, campaign, setting
 
 
 def rows_of(*speedups, **more):
@@ -168,6 +169,18 @@ def test_a_setting_leaves_when_it_is_beaten_and_a_target_when_no_repeat_decides_
     assert rows[0]["answer"] == answer
     assert answer in text
     assert ("measured no further" in text) == (expected[0] == "DECIDED")
+
+
+def test_texts_that_part_and_are_not_judged_yet_keep_no_target_undecided(study, root, monkeypatch):
+    study["measurement"]["repeats"] = {"least": 1, "most": 6}
+    runs = campaign(setting(2, 30 * NOISE))
+    runs["tokens"] = [[*range(98), len(run.prompt), len(run.draft)] for run in runs.itertuples()]
+    monkeypatch.setattr(contenders, "Asked", str)
+    monkeypatch.setattr(contenders, "frame_of", lambda _: runs)
+    rows = {"a": {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 2, "level": None}}
+    rows["a"]["verdict"] = Fate.CONTENDER
+    contenders.compare(SimpleNamespace(config=load(study, root)), ["b"], rows, INFOS)
+    assert (rows["a"]["answer"], rows["a"]["verdict"]) == (Answer.OFF, Fate.DECIDED)
 
 
 def test_nothing_is_decided_while_a_setting_waits_that_a_wrong_prediction_has_dropped(study, root):

@@ -1,10 +1,9 @@
 """The loaded configuration: its models, suites and engines."""
 
-import pandas as pd
 import pytest
 
 from specmoe.config.load import load
-from specmoe.config.models import TARGETS, families
+from specmoe.config.models import families
 from specmoe.errors import ConfigError
 from specmoe.yaml_files import check_files
 
@@ -26,11 +25,6 @@ def test_a_campaign_records_what_it_uses(synthetic):
     used = load(synthetic, ROOT).of_campaign()
     assert used.campaign.compare_with_study == {}  # none of its models stands for one of the study
     assert (list(used.model_sets), list(used.engines)) == (["synthetic"], ["current"])
-
-
-def test_the_targets_of_the_study_are_those_of_its_table_of_cells(root):
-    printed = pd.read_csv(root / "resources/reported/table5.csv", comment="#")
-    assert set(printed["target"]) == TARGETS
 
 
 def test_weights_made_from_random_ones_are_random_too(synthetic):

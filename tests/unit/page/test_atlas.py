@@ -54,9 +54,8 @@ def test_its_title_is_computed_and_in_both_languages_and_documents_say_so(writte
 
 
 def test_nothing_that_a_row_says_runs_or_is_loaded(tmp_path, monkeypatch):
-    row = read_reported(Speedup)[0].model_copy(
-        update={"model": HOSTILE, "machine": HOSTILE, "printed": HOSTILE, "retracted": HOSTILE}
-    )
+    hostile = dict.fromkeys(("model", "machine", "printed", "retracted"), HOSTILE)
+    row = read_reported(Speedup)[0].model_copy(update=hostile)
     monkeypatch.setattr(atlas, "read_reported", lambda kind: (row, *read_reported(kind)))
     monkeypatch.setattr(atlas, "ROOT", tmp_path)  # without campaigns
     write_atlas(tmp_path / "index.html")

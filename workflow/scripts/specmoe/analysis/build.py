@@ -26,7 +26,7 @@ from specmoe.campaign.progress import Progress
 from specmoe.config.block import NO_DRAFT, Stop
 from specmoe.config.matrix import excluded_blocks
 from specmoe.config.methods import PARAMETERS, Method, draft_label, methods_of
-from specmoe.config.models import TARGETS, UpcycleModel
+from specmoe.config.models import UpcycleModel
 from specmoe.config.schema import Config, Statistics
 from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_infos
@@ -218,9 +218,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
             {
                 "campaign": config.campaign.name,
                 "source": config.campaign.source,
-                "is_study": not TARGETS.isdisjoint(
-                    name for name, model in names.items() if model in {*runs["target"]}
-                ),
+                "is_study": not {*names.values()}.isdisjoint(runs["target"]),
                 "study_names": json.dumps(names),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "study_rows" else "tokens",

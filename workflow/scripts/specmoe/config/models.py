@@ -375,8 +375,5 @@ StudyModel = Literal[
 ]
 """The study's own names of its models: what they are for, and their size."""
 
-# The targets of `resources/reported/table5.csv`.
-TARGETS = frozenset({"moe_q4", "moe_q8", "dense_4b", "dense_9b"})
-
 # The source of its cells among `resources/reported/`.
 CELLS = "Table 5"
