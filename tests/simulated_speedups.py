@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
+from specmoe.analysis import intervals
 from specmoe.analysis.decision import GAINS, LITTLE, Answer, decide, decide_by_kind
-from specmoe.analysis.intervals import (
-    SESSIONS,
-    Mean,
-    Stratum,
-    moderate,
-    on_such_prompts,
-    on_these_prompts,
-)
+from specmoe.analysis.intervals import Mean, Stratum, moderate
 from specmoe.analysis.noise import prior, session_of
 from specmoe.config.schema import Statistics
 
@@ -134,7 +128,7 @@ class World:
 
 # How far sessions may be apart by the shipped pairs of them, as surely as answers allow for.
 _COMMON = prior("sessions", "common")
-FARTHEST = _COMMON.value * math.sqrt(_COMMON.degrees / chdtri(_COMMON.degrees, SESSIONS))
+FARTHEST = _COMMON.value * math.sqrt(_COMMON.degrees / chdtri(_COMMON.degrees, intervals.SESSIONS))
 
 WORLDS = {
     "quiet": World(run=0.04),
@@ -176,7 +170,7 @@ class Sample(NamedTuple):
 
     def these(self) -> Mean:
         """Return the moderated means (times, settings) on these prompts."""
-        return moderate(on_these_prompts(self.strata()))
+        return moderate(intervals.on_these_prompts(self.strata()))
 
     def behind(self, kept: np.ndarray) -> Mean:
         """Return how far settings are behind the fastest of those that are kept."""
@@ -198,7 +192,7 @@ def held(world: World, repeats: int, *, times: int, seed: int) -> dict[str, floa
         other = kind == "prompts like these"
         sample = world.sample(generator, times, useless, other_prompts=other)
         mean = sample.these()
-        mean = on_such_prompts(sample.strata(), mean) if other else mean
+        mean = intervals.on_such_prompts(sample.strata(), mean) if other else mean
         for name, among in ((kind, 1), (f"{kind}, the best", world.settings)):
             holds = abs(mean.log) <= mean.reach(CONFIDENCE, among)
             shares[name] = float((holds if among == 1 else holds.all(axis=-1)).mean())
@@ -227,7 +221,7 @@ def until_decided(sample: Sample) -> Outcome:
     for look in range(1, looks + 1):
         seen = sample._replace(logs=sample.logs[:, :, :look], at=sample.at[:look])
         these = seen.these()
-        means = these, on_such_prompts(seen.strata(), these), seen.behind(kept)
+        means = these, intervals.on_such_prompts(seen.strata(), these), seen.behind(kept)
         found = decide(
             *(_without(mean, ~kept) for mean in means),
             confidence=CONFIDENCE,
@@ -301,7 +295,7 @@ def found_by_kind(
     flat = logs.reshape(times, -1, *logs.shape[3:])
     of_kinds = Sample(flat, sample.at[:, : flat.shape[-1]], np.zeros(flat.shape[-1]), whole=False)
     these = of_kinds.these()
-    such = on_such_prompts(of_kinds.strata(), these)
+    such = intervals.on_such_prompts(of_kinds.strata(), these)
     such = such._replace(repeated=True, residuals=np.zeros((*flat.shape[:2], 0)), strata=())
     shape = 3, times, kinds, world.settings
     others = Mean(*np.reshape(moderate(such)[:3], shape))
