@@ -83,14 +83,14 @@ def test_the_table_has_what_a_shipped_campaign_says(name, root, tmp_path):
         assert prediction_error(paired, runs, campaign) == pytest.approx(predicted, abs=6e-5)
 
 
-def test_the_three_measurements_of_the_demo_are_two_sessions(root, tmp_path):
-    names = ("demo", "demo-again", "demo-later")
-    parts = [shipped_pairs(name, root, tmp_path / name)[2] for name in names]
-    assert session_shifts(settings_of(pd.concat(parts[:2]))) == []
+@pytest.mark.parametrize("pair", [one for one in resource("noise")["sessions"] if "-" in one])
+def test_what_was_measured_hours_apart_is_two_sessions(pair, root, tmp_path):
+    parts = [shipped_pairs(name, root, tmp_path / name)[2] for name in pair.split()]
+    assert session_shifts(settings_of(pd.concat(parts[:-1]))) == []
     settings = settings_of(pd.concat(parts))
     [(common, own)] = session_shifts(settings)
     found = {"settings": len(settings), "common": common, "own": own}
-    assert found == pytest.approx(resource("noise")["sessions"]["demo demo-later"], abs=6e-5)
+    assert found == pytest.approx(resource("noise")["sessions"][pair], abs=6e-5)
 
 
 def test_sessions_are_as_far_apart_as_the_five_of_the_table():
