@@ -35,16 +35,16 @@ def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_a
     record, job
 ):
     found = divergences(record)
-    requests = []
-    for asked in (found, [*found, found[0] | {"run": "another"}]):
+    prefix, requests = found[0]["prefix"], []
+    begun = {"gamma": 1, "position": 3, "prefix": prefix[:3], "baseline_token": prefix[3]}
+    for asked in (found, [*found, found[0] | {"run": "another"}, found[0] | begun]):
         judged = judge_all(asked, {BASELINE.block: BASELINE}, job)["divergences"]
         requests.append(job.server_log.read_text().count("prompt eval time"))
-        assert [one["position"] for one in judged] == [POSITION] * len(asked)
     assert requests[0] == requests[1] > 0
     for one in judged:
         assert one["likeliest"] == one["baseline_token"]
         assert one["gap_nats"] > 0.5
-        assert list(one["gap_nats_by_batch"]) == [2, 4, 5]
+        assert list(one["gap_nats_by_batch"]) == [2, 4, 5][: one["gamma"]]
         assert min(one["gap_nats_by_batch"].values()) > 0.5
 
 

@@ -177,10 +177,9 @@ def test_texts_that_part_and_are_not_judged_yet_keep_no_target_undecided(study, 
     runs["tokens"] = [[*range(98), len(run.prompt), len(run.draft)] for run in runs.itertuples()]
     monkeypatch.setattr(contenders, "Asked", str)
     monkeypatch.setattr(contenders, "frame_of", lambda _: runs)
-    rows = {"a": {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 2, "level": None}}
-    rows["a"]["verdict"] = Fate.CONTENDER
-    contenders.compare(SimpleNamespace(config=load(study, root)), ["b"], rows, INFOS)
-    assert (rows["a"]["answer"], rows["a"]["verdict"]) == (Answer.OFF, Fate.DECIDED)
+    [row] = rows_of({}, suite="B", target=TARGET, draft=DRAFT, gamma=2, level=None)
+    contenders.compare(SimpleNamespace(config=load(study, root)), ["b"], {"g2": row}, INFOS)
+    assert (row["answer"], row["verdict"]) == (Answer.OFF, Fate.DECIDED)
 
 
 def test_nothing_is_decided_while_a_setting_waits_that_a_wrong_prediction_has_dropped(study, root):

@@ -47,8 +47,7 @@ def check_campaign(folder: Path) -> None:
     """
     _check_files(folder)
     licence = check_manifest(folder)
-    texts = _configuration(folder) | {"campaign": None}
-    _check_texts(folder / "campaign.yaml", _texts_of(texts))
+    _check_texts(folder / "campaign.yaml", _texts_of(_configuration(folder) | {"campaign": None}))
     for file in sorted(folder.rglob("*.json")):
         # Texts that a model wrote are in the trace alone, which has a schema.
         if file.name == "trace.json":

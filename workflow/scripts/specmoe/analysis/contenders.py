@@ -160,8 +160,7 @@ def compare(
     """Give their verdicts to settings after a repeat."""
     config, asked = campaign.config, Asked(campaign)
     runs = frame_of(row for name in blocks for row in rows_of_block(asked, name))
-    # What rests on sizes, machines and probabilities is checked at the end, and nobody judged yet
-    # where texts part.
+    # What rests on sizes, machines, probabilities and judged texts is checked at the end.
     audit = audit_runs(Evidence(runs, {}, None, config.audit)).query("check != 'unjudged_text'")
     pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     settings = setting_tables(pairs, config.statistics)["settings"]

@@ -8,6 +8,8 @@ the lead of the baseline's token closes in batches alone, they are the cause.
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -131,19 +133,19 @@ def judge_all(
 
     There is a server for each set of options. `blocks` holds the baselines' blocks by id.
     """
-    groups: dict[str, list[Divergence]] = {}
-    for divergence in divergences:
-        groups.setdefault(divergence["engine_options"], []).append(divergence)
-    judged, commands = [], []
-    for number, members in enumerate(groups.values()):
+    judged, commands, options = [], [], itemgetter("engine_options")
+    for number, (_, alike) in enumerate(groupby(sorted(divergences, key=options), options)):
+        # The longest first: shorter texts are often its beginnings, read on the way.
+        members = sorted(alike, key=lambda one: -one["position"])
+        wanted = {(one["prompt"], one["prefix"]) for one in members}
         # Of one request after the other, each whole; large batches stand for requests at once.
         some_block = replace(blocks[members[0]["baseline_block"]], concurrency=None, prompts=())
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         # Candidates after a prompt and a prefix that was read in batches of a size.
         known: dict[tuple[str, tuple[int, ...], int], Candidates] = {}
         with job.server(some_block, some_block.baseline, log, _KEEPS_ALL) as server:
-            baseline, count = some_block.block, len(members)
-            _logger.info("asking the baseline of %s about %d divergences", baseline, count)
+            asked = some_block.block, len(members)
+            _logger.info("asking the baseline of %s about %d divergences", *asked)
             commands.append([*map(at_home, server.command)])
             for divergence in members:
                 block = blocks[divergence["baseline_block"]]
@@ -158,7 +160,9 @@ def judge_all(
                         rest, full = len(prefix) % n_tokens, len(prefix) // n_tokens
                         sizes = [size for size in (rest, *[n_tokens] * full) if size]
                         read = read_in_batches(server, prompt, prefix, sizes, CANDIDATES_ASKED)
-                        [*_, known[question]] = read  # after the last batch
+                        for end, candidates in zip(accumulate(sizes, initial=0), read, strict=True):
+                            if (name, prefix[:end]) in wanted:
+                                known[name, prefix[:end], n_tokens] = candidates
                     readings[n_tokens] = known[question]
                 lead = weigh(divergence["baseline_token"], divergence["token"], readings)
                 judged.append(divergence | lead)
