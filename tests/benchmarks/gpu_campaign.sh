@@ -99,7 +99,7 @@ from specmoe.engine.build import fetch
 
 root, scratch = map(pathlib.Path, sys.argv[1:])
 engines = yaml.safe_load((root / "config/engines.yaml").read_text())["engines"]
-print(fetch(PypiEngine(**engines["current"]), scratch, os.open(os.devnull, os.O_WRONLY)))
+print(fetch(PypiEngine(**engines["current"]), scratch, pathlib.Path(os.devnull)))
 PYTHON
         ) || fail "llama.cpp could not be fetched; name a folder with its source in SOURCE"
     fi

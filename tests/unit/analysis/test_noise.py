@@ -93,15 +93,15 @@ def test_what_was_measured_hours_apart_is_two_sessions(pair, root, tmp_path):
     assert found == pytest.approx(resource("noise")["sessions"][pair], abs=6e-5)
 
 
-def test_sessions_are_as_far_apart_as_the_five_of_the_table():
-    # The roots of (0.0383² + 0.0042² + 0.0545² + 0.0306²) / 5 and of (0.0212² + 0.0489²) / 5.
-    assert session_of(STATISTICS) == pytest.approx((0.032836, 0.023835, 5), rel=1e-4)
+def test_sessions_are_as_far_apart_as_the_six_of_the_table():
+    # 1e-4 times the roots of (383² + 42² + 545² + 306² + 175²) / 6 and (212² + 489² + 331²) / 6.
+    assert session_of(STATISTICS) == pytest.approx((0.030815, 0.025613, 6), rel=1e-4)
 
 
 def test_what_the_configuration_says_of_sessions_counts():
     said = session_of(Statistics(session_sd=0.1))
     assert said.common == 0.1
-    assert said.own / said.common == pytest.approx(0.023835 / 0.032836, rel=1e-4)
+    assert said.own / said.common == pytest.approx(0.025613 / 0.030815, rel=1e-4)
     assert session_of(Statistics(session_sd=0.0)).reach == 0
 
 
