@@ -58,7 +58,8 @@ def main() -> None:
         return
     worlds = dict(WORLDS)
     for folder in [*sorted((ROOT / "resources/campaigns").iterdir()), *given.campaign]:
-        worlds[f"runs of {folder.name}"] = World(recorded=[*residuals(folder)])
+        if recorded := [*residuals(folder)]:  # of several repeats
+            worlds[f"runs of {folder.name}"] = World(recorded=recorded)
     if given.noise:
         worlds["recorded noise"] = World(recorded=[*series(given.noise, World.settings)])
     print(" | ".join(HEADS))
