@@ -109,7 +109,7 @@ def _effects(pairs: pd.DataFrame) -> dict[str, float]:
     rows, names = ["gamma", *_RUN], {"dense": "target", "dense_speedup": "speedup"}
     dense = pairs[[*rows, *names]].rename(columns=names)
     each = pd.concat([pairs[[*rows, *names.values()]], dense])
-    logs = np.log(each.pivot_table("speedup", rows, "target"))
+    logs = each.pivot_table("speedup", rows, "target").map(np.log)
     _, effects, *_ = additive_model(logs.fillna(0).to_numpy(), logs.notna().to_numpy())
     return dict(zip(logs.columns, effects, strict=True))
 
