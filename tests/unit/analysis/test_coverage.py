@@ -56,13 +56,13 @@ def test_the_supplement_prints_rates_that_such_targets_have(root):
     """Its rows are those of `interval_coverage.py`; this counts one again."""
     lines = (root / "paper/answers.tex").read_text().splitlines()
     rows = {line.split(" & ")[0]: line.rstrip("\\ ").split(" & ")[1:] for line in lines}
-    # 3 % of 2000 targets, and two standard errors. Sessions of 8 % are farther apart than the five
-    # pairs of them allow.
+    # 3 % of 2000 targets, and two standard errors. Sessions of 8 % are farther apart than the six
+    # pairs of them allow, the farther the closer these are.
     most = {name: max(map(float, row[4:7])) for name, row in rows.items()}
     farther = {name for name in rows if name.startswith(("8", "sessions of 8"))}
     assert len(farther) == 2
     assert max(most[name] for name in rows.keys() - farther) <= 3.8
-    assert max(most[name] for name in farther) <= 5
+    assert max(most[name] for name in farther) <= 7
     row = [float(one) for one in rows["as usual"]]
     for speedup, printed in zip((0.8, 0.9, 1.2, 1.3), row[7:11], strict=True):
         found = simulated.right_answers(WORLDS["as usual"], speedup, times=300, seed=4)[0]
