@@ -40,6 +40,7 @@ def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_a
     for asked in (found, [*found, found[0] | {"run": "another"}, found[0] | begun]):
         judged = judge_all(asked, {BASELINE.block: BASELINE}, job)["divergences"]
         requests.append(job.server_log.read_text().count("prompt eval time"))
+        assert [one["position"] for one in judged] == [one["position"] for one in asked]
     assert requests[0] == requests[1] > 0
     for one in judged:
         assert one["likeliest"] == one["baseline_token"]
