@@ -19,7 +19,7 @@ from hypothesis import settings
 from pydantic import TypeAdapter
 from snakemake.utils import update_config
 
-from specmoe.campaign.gate import load_campaign
+from specmoe.campaign.gate import LoadedCampaign, load_campaign
 from specmoe.config.engines import PROGRAM, Backend, Engine
 from specmoe.config.load import merge_catalogs
 from specmoe.engine.build import build_program
@@ -97,6 +97,12 @@ def copied(folder: Path, to: Path) -> Path:
 def listed(*words: str) -> list[str]:
     """Return the files of the checkout that git lists."""
     return subprocess.check_output(["git", "ls-files", *words], cwd=ROOT, text=True).splitlines()
+
+
+def shipped(name: str, folder: Path) -> LoadedCampaign:
+    """Return a shipped campaign, whose results are to be below a folder."""
+    overlay = yaml.safe_load((ROOT / f"resources/campaigns/{name}/campaign.yaml").read_text())
+    return load_campaign(merge_catalogs(ROOT, overlay), ROOT, folder)
 
 
 def copied_workflow(to: Path) -> Path:

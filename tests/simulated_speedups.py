@@ -15,9 +15,8 @@ from specmoe.analysis.intervals import Mean, Stratum, moderate
 from specmoe.analysis.noise import prior, session_of
 from specmoe.config.schema import Statistics
 
-STATISTICS = Statistics()
-CONFIDENCE = STATISTICS.confidence
-MOST_REPEATS = 6
+CONFIDENCE = Statistics().confidence
+SESSION = session_of(Statistics())
 PIECE = 5  # blocks of a recorded series that follow one another
 NO_GAINS = (Answer.OFF, Answer.LITTLE)
 
@@ -33,7 +32,7 @@ class World:
     prompt: float = 0.1  # between prompts; half of its square is the same for all settings
     prompts: int = 15
     settings: int = 8
-    repeats: int = MOST_REPEATS
+    repeats: int = 6
     # Blocks are of all prompts and differ by this much; None: each is one prompt.
     block: float | None = None
     session: float = 0.05  # of all settings of a target together
@@ -126,9 +125,11 @@ class World:
         return np.array(drawn)
 
 
-# How far sessions may be apart by the shipped pairs of them, as surely as answers allow for.
-_COMMON = prior("sessions", "common")
-FARTHEST = _COMMON.value * math.sqrt(_COMMON.degrees / chdtri(_COMMON.degrees, intervals.SESSIONS))
+def farthest(part: str) -> float:
+    """Return how far sessions may be apart by shipped pairs, as surely as answers allow for."""
+    value, degrees = prior("sessions", part)
+    return value * math.sqrt(degrees / chdtri(degrees, intervals.SESSIONS))
+
 
 WORLDS = {
     "quiet": World(run=0.04),
@@ -145,7 +146,8 @@ WORLDS = {
     "1 setting": World(settings=1),
     "29 settings": World(settings=29),
     "sessions of 3 %": World(session=0.03, own=0.0),
-    "sessions as far apart as may be": World(session=FARTHEST),
+    "sessions as far apart as may be": World(session=farthest("common")),
+    "settings as far apart as may be": World(own=farthest("own")),
     "sessions of 8 %": World(session=0.08, own=0.0),
     "8 %, and 3 % of each setting": World(session=0.08),
 }
@@ -213,7 +215,6 @@ class Outcome(NamedTuple):
 
 def until_decided(sample: Sample) -> Outcome:
     """Return what becomes of targets that are measured repeat by repeat until they are decided."""
-    session = session_of(STATISTICS)
     times, settings, looks, _ = sample.logs.shape
     kept, done = np.ones((times, settings), bool), np.zeros(times, bool)
     answers = np.full(times, Answer.UNDECIDED, object)
@@ -225,7 +226,7 @@ def until_decided(sample: Sample) -> Outcome:
         found = decide(
             *(_without(mean, ~kept) for mean in means),
             confidence=CONFIDENCE,
-            session=session,
+            session=SESSION,
             choice=settings,
             look=look,
             looks=looks,
@@ -304,7 +305,7 @@ def found_by_kind(
         others,
         np.full(kinds, 1 / kinds),
         confidence=CONFIDENCE,
-        session=session_of(STATISTICS),
+        session=SESSION,
         choice=world.settings,
         on=False,
     )

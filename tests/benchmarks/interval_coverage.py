@@ -1,12 +1,12 @@
 """Count how often intervals hold and answers are wrong on simulated targets.
 
-Usage: python tests/benchmarks/interval_coverage.py [--times 2000] [--noise FOLDER] [--campaign ...]
+Usage: python tests/benchmarks/interval_coverage.py [--times 2000] [--noise FOLDER]
        python tests/benchmarks/interval_coverage.py --kinds [--times 2000]
 
 A benchmark, not a test: it judges nothing. It prints a row of Markdown for each world, and writes
 `paper/answers.tex`, the rows of the supplement's table. Worlds with recorded noise are drawn from
-the residuals of shipped campaigns, of those given by `--campaign`, a packed campaign's folder, and
-from `--noise`, a folder with CSV files of rates: columns baseline and drafting, in order of time.
+the residuals of shipped campaigns, and from `--noise`, a folder with CSV files of rates: columns
+baseline and drafting, in order of time.
 """
 
 import argparse
@@ -49,7 +49,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=2000, help="targets of each kind")
     parser.add_argument("--noise", type=Path, help="folder of recorded rates")
-    parser.add_argument("--campaign", type=Path, nargs="*", default=[], help="packed campaigns")
     parser.add_argument("--kinds", action="store_true", help="how often it is on by kind")
     given = parser.parse_args()
     if given.kinds:
@@ -57,7 +56,7 @@ def main() -> None:
             print(" | ".join(row_of_kinds(name, given.times)), flush=True)
         return
     worlds = dict(WORLDS)
-    for folder in [*sorted((ROOT / "resources/campaigns").iterdir()), *given.campaign]:
+    for folder in sorted((ROOT / "resources/campaigns").iterdir()):
         if recorded := [*residuals(folder)]:  # of several repeats
             worlds[f"runs of {folder.name}"] = World(recorded=recorded)
     if given.noise:

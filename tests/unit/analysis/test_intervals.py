@@ -53,8 +53,9 @@ def test_the_best_of_several_has_bonferronis_level():
 def test_another_session_is_added_once_and_not_multiplied_for_the_choice():
     mean, session = block_mean(np.array([0.0, 0.1, 0.2])), Session(0.04, 0.03)
     assert session.reach == pytest.approx(stats.norm.ppf(0.975) * 0.04, rel=2e-3)
-    own = np.hypot(mean.reach(0.95), stats.norm.ppf(0.975) * 0.03)
-    assert mean.reach(0.95, session=session) == pytest.approx(np.hypot(own, session.reach), 1e-4)
+    few = session._replace(degrees=6)
+    own = np.hypot(mean.reach(0.95), stats.t.ppf(0.975, 6) * 0.03)
+    assert mean.reach(0.95, session=few) == pytest.approx(np.hypot(own, few.reach), 1e-4)
     # Of many settings the largest error is about as large as it may be, and the session is added.
     many = np.hypot(mean.reach(0.95, 10**6), stats.norm.ppf(1 - 0.025 / 10**6) * 0.03)
     assert many < mean.reach(0.95, 10**6, session) < many + session.reach

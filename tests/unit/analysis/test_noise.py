@@ -11,16 +11,13 @@ from specmoe.analysis.intervals import mean_speedup
 from specmoe.analysis.noise import Deviation, session_of, session_shifts
 from specmoe.analysis.summaries import SETTING, is_no_control, make_pairs, usual, with_conditions
 from specmoe.audit.draft_rounds import scores_by_run
-from specmoe.campaign.gate import load_campaign
 from specmoe.config.base import resource
-from specmoe.config.load import merge_catalogs
 from specmoe.config.schema import Statistics
 from specmoe.models.info import load_infos
 from specmoe.runs.other_tables import read_agreement, read_pass_times, undisturbed_passes
 from specmoe.runs.schema import read_runs, undisturbed
-from specmoe.yaml_files import read_mapping
 
-from ...conftest import ROOT
+from ...conftest import ROOT, shipped
 from .test_intervals import one_by_one, pairs
 
 STATISTICS = Statistics()
@@ -60,10 +57,9 @@ def prediction_error(paired, runs, campaign):
     }
 
 
-def shipped_pairs(name, root, folder):
+def shipped_pairs(name, folder):
     """Return a shipped campaign, its runs, and its pairs that count."""
-    overlay = read_mapping(root / "resources/campaigns" / name / "campaign.yaml")
-    campaign = load_campaign(merge_catalogs(root, overlay), root, folder)
+    campaign = shipped(name, folder)
     config, infos = campaign.config, load_infos(campaign.places.data / "models.json")
     runs = with_conditions(read_runs(campaign.places.data / "runs.parquet"))
     found = make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
@@ -71,8 +67,8 @@ def shipped_pairs(name, root, folder):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_table_has_what_a_shipped_campaign_says(name, root, tmp_path):
-    campaign, runs, paired = shipped_pairs(name, root, tmp_path)
+def test_the_table_has_what_a_shipped_campaign_says(name, tmp_path):
+    campaign, runs, paired = shipped_pairs(name, tmp_path)
     blocks, predicted = (resource("noise")[kind].get(name) for kind in ("blocks", "predictions"))
     assert (blocks is None) == (paired["repeat"].nunique() == 1)
     assert blocks is None or block_deviation(paired) == pytest.approx(blocks, abs=6e-5)
@@ -83,8 +79,8 @@ def test_the_table_has_what_a_shipped_campaign_says(name, root, tmp_path):
 
 
 @pytest.mark.parametrize("pair", [one for one in resource("noise")["sessions"] if "-" in one])
-def test_what_was_measured_hours_apart_is_two_sessions(pair, root, tmp_path):
-    parts = [shipped_pairs(name, root, tmp_path / name)[2] for name in pair.split()]
+def test_what_was_measured_hours_apart_is_two_sessions(pair, tmp_path):
+    parts = [shipped_pairs(name, tmp_path / name)[2] for name in pair.split()]
     assert session_shifts(settings_of(pd.concat(parts[:-1]))) == []
     settings = settings_of(pd.concat(parts))
     [(common, own)] = session_shifts(settings)

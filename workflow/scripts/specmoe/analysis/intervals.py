@@ -14,8 +14,8 @@ prompt there is one for each prompt.
    `Mean.interval`), because the best of many settings is partly the luckiest.
 
 The variances of one target's settings are nearly alike, so each is shrunk to the others
-(`moderated`). Answers allow for another session too (`Session` in `Mean.interval`): all settings
-then move together, so that part is added once and is not multiplied for the choice.
+(`moderated`). Answers allow for another session too, by the few pairs of sessions that are known
+(`Session`): all settings then move together, so that part is added once, not for each choice.
 `tests/unit/analysis/test_coverage.py` shows how often each kind holds the truth.
 """
 
@@ -136,10 +136,12 @@ class Mean(NamedTuple):
         `settings` is among how many the best was chosen, at Bonferroni's level. The setting's
         errors, of blocks and of its own part of the session, and what all settings have in common
         of the session, are independent, so squares add. But of the best of several the errors are
-        not about zero: half of the time the largest is beyond `typical`.
+        not about zero: half of the time the largest is beyond `typical`. How unsure the deviation
+        of own parts is, is the same for all: Student's t allows for it once, not for each choice.
         """
         level, half = 1 - (1 - confidence) / settings, 2 * 0.5 ** (1 / settings) - 1
-        parts = (self.degrees, self.error), (MANY, session.own)
+        unsure = np.divide(*student_quantile([session.degrees, MANY], confidence))
+        parts = (self.degrees, self.error), (MANY, unsure * session.own)
         alone, typical = (
             np.hypot(*(student_quantile(degrees, share) * error for degrees, error in parts))
             for share in (level, half)
@@ -421,10 +423,7 @@ def geometric_mean(values: Any) -> float:
 
 
 def log_means(compared: pd.DataFrame) -> "pd.Series[float]":
-    """Return the mean logarithm of speedup in each block, at all prompts of its stratum.
-
-    See `Stratum.fitted`.
-    """
+    """Return the mean logarithm of speedup in each block, see `Stratum.fitted`."""
     means = [pd.Series(stratum.blocks, blocks) for stratum, blocks in _strata(compared, "speedup")]
     return pd.concat(means).sort_index()
 
