@@ -8,7 +8,7 @@ else that for these prompts. It is *on for looping text* if more of that setting
 
 Settings are compared only on the same prompts: those of their suite and target. The set of prompts
 that answers is the one with most whole texts, as people send texts, then the one with most prompts;
-it does not depend on what can be compared in the end. A setting that hardly drafts, or was beaten
+of equal ones that with pairs that count. A setting that hardly drafts, or was beaten
 and measured no further (see `contenders`), is neither the fastest nor an obstacle to *off*.
 
 What cannot be compared, because its pairs were lost to other load or excluded, is counted in the
@@ -134,7 +134,7 @@ def advice_from(
         of_target = settings[settings["target"] == target]
         # Settings on the prompts that answer come first.
         peers = of_target[of_target["prompt_set"] == of_target["prompt_set"].head(1).sum()]
-        answer = _answer(target, peers, _controls(audit, target), untried[target], config)
+        answer = _answer(target, peers, left, _controls(audit, target), untried[target], config)
         answer["rejected_drafts"] = whys.get(target)
         answer["baseline_command"] = None
         if answer["settings"] or answer["idle"]:
@@ -295,14 +295,15 @@ def _best(usable: pd.DataFrame) -> pd.DataFrame:
 
 
 def _answer(
-    target: str, peers: pd.DataFrame, controls: Controls, untried: int, config: Config
+    target: str, peers: pd.DataFrame, own: Members, controls: Controls, untried: int, config: Config
 ) -> dict[str, Any]:
-    """Return a target's row; `untried`: how many settings there were no minutes for."""
+    """Return a target's row; `own`: compared runs; `untried`: settings that lacked minutes."""
     counts = Counter(peers["status"])
     gone = counts[Status.EXCLUDED] + counts[Status.LOST]
     usable = peers[peers["status"].isin([Status.BEST, Status.COMPARED])]
     answer, reason = _known(peers, usable, controls) or choose_answer(usable)
-    need, more = what_helps(answer, usable, config)
+    session = session_of(config.statistics, [own[key] for key in _keys(usable)])
+    need, more = what_helps(answer, usable, counts[Status.BEATEN], session, config)
     most_untried = untried > MOST_MISSING * (len(peers) + untried) or (untried and usable.empty)
     if most_untried and answer in (Answer.OFF, Answer.LITTLE):
         answer, need, reason = Answer.UNDECIDED, Need.MINUTES, "no minutes for most settings"
@@ -313,9 +314,7 @@ def _answer(
         loses = flagged["unfiltered_high"] < 1
         if not (loses | (flagged["unfiltered_little"] < LITTLE) & (answer == Answer.LITTLE)).all():
             answer = Answer.UNDECIDED
-            reason = (
-                "no setting gains without the pairs that the audit flags, and one may with them"
-            )
+            reason = "no setting gains without the pairs that the audit flags, one may with them"
     best = {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else {}
     return best | {
         "target": target,
@@ -328,6 +327,7 @@ def _answer(
         "lost_settings": counts[Status.LOST],
         "not_compared": gone + untried or None,
         "sent_settings": len(peers) + untried,
+        "session": session.reach,
         "needs": need,
         "more_repeats": more,
     }
@@ -426,11 +426,11 @@ def _known(
     elif (peers["status"] == Status.LOST).all():
         why = f"{DISTURBED} far more than usual during every pair of runs"
     elif missing.mean() > MOST_MISSING:
-        why = (
-            "most settings are flagged or were lost to other load, so what is left answers nothing"
-        )
+        why = "most settings are flagged or were lost to other load, so the rest answers nothing"
     elif (peers["status"] == Status.IDLE).any() and usable.empty:
         return Answer.LITTLE, "no setting drafts enough to gain on these prompts"
+    elif usable.empty:
+        why = "every setting that was not beaten is flagged or was lost to other load"
     elif usable["simultaneous_low"].isna().all():
         why = "every setting was measured once, so no interval is known"
     return (Answer.UNKNOWN, why) if why else None

@@ -29,7 +29,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
     env.filters.update(deciding=deciding_interval, in_columns=in_columns)
     return env.get_template(template.name).render(
         campaign=campaign,
-        session=math.expm1(campaign["session_reach"]),
+        session=math.expm1(advice["session"].max()),
         audit=views.whole_audit(analysis),
         beside=views.beside_others(analysis),
         controlled=records(advice[advice["controls"] != Controls.NONE]),

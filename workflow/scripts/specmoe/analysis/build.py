@@ -12,7 +12,6 @@ import pandas as pd
 from specmoe.analysis import cost_tables, summaries, views
 from specmoe.analysis.advice import advice_from
 from specmoe.analysis.gamma_curves import gamma_curves
-from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Analysis, records
 from specmoe.analysis.state import baselines_beside, state
 from specmoe.analysis.summaries import SETTING, is_no_control, usual
@@ -243,7 +242,6 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "load_average_max": float(runs["load_average"].max()),
                 "excluded": ", ".join(config.campaign.exclude),
                 "excluded_runs": sum(block.runs for block in excluded_blocks(config)),
-                "session_reach": session_of(config.statistics).reach,
                 "machines": runs["machine"].nunique(),
                 **{f"machine_{key}": value for key, value in machine.items() if key != "machines"},
             }

@@ -110,8 +110,8 @@ def _check_files(folder: Path) -> None:
         name, about = file.relative_to(folder), file.lstat()
         if not (stat.S_ISREG(about.st_mode) or str(name) == "divergences"):
             raise DamagedFileError(f"{file} is no plain file; take it out")
-        in_folder = name.parts[0] == "divergences" and re.fullmatch(NAME, name.name)
-        if str(name) not in known and not (in_folder and len(name.parts) == 2):
+        of_target = name.match("divergences/*.json") and re.fullmatch(NAME, name.name)
+        if str(name) not in known and not of_target:
             raise DamagedFileError(f"{file} is no file of a packed campaign; take it out")
         total += about.st_size
     if len(files) > _MOST_FILES or total > _MOST_BYTES:
@@ -155,6 +155,9 @@ def _texts_of_table(file: Path) -> Iterator[str]:
         raise SchemaError(f"{file}: {size.num_rows} rows and {sum(groups)} bytes; pack fewer")
     table = read_table(file)
     yield from table.column_names
-    for column in table.columns:
-        if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type
+        if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
             yield from filter(None, column.unique().to_pylist())
+        elif not pyarrow.types.is_primitive(getattr(kind, "value_type", kind)):
+            raise SchemaError(f"{file}: column {name} is of type {kind}; take it out")

@@ -12,7 +12,6 @@ import yaml
 
 from specmoe.analysis.decision import Answer, confidence_of_look, find_answer, find_ends
 from specmoe.analysis.intervals import SAME_SESSION, Mean, Session
-from specmoe.analysis.noise import session_of
 from specmoe.config.block import Arm
 from specmoe.config.methods import PARAMETERS, methods_of
 from specmoe.config.models import HubModel, PathModel
@@ -34,12 +33,12 @@ class Need(StrEnum):
 
 
 def what_helps(
-    answer: Answer, usable: pd.DataFrame, config: Config
+    answer: Answer, usable: pd.DataFrame, dropped: int, session: Session, config: Config
 ) -> tuple[Need | None, int | None]:
     """Return what would help an answer, and how many more repeats of all if it is these.
 
-    `usable` are the settings that it was chosen from. Speedups are taken to stay, and their errors
-    to shrink as the root of repeats grows.
+    `usable` are the settings that it was chosen from, and so many that were dropped. Speedups are
+    taken to stay, and their errors to shrink as the root of repeats grows.
     """
     if answer == Answer.HERE:
         return Need.PROMPTS, None
@@ -53,10 +52,9 @@ def what_helps(
         errors = usable["these_error"].to_numpy(float) * math.sqrt(done / repeats)
         mean = Mean(logs, errors, usable["these_degrees"].to_numpy(float) * repeats / done)
         # A gain on these prompts is an answer, whatever is known of others.
-        ends = find_ends(mean, mean, confidence, len(usable), session)
+        ends = find_ends(mean, mean, confidence, len(usable) + dropped, session)
         return str(find_answer(ends)) != Answer.UNDECIDED
 
-    session = session_of(config.statistics)
     for repeats in range(done + 1, MOST_REPEATS + 1):
         if decides(repeats, session):
             ended = asked.minutes is not None and done < asked.most

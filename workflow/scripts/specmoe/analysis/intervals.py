@@ -93,7 +93,7 @@ no less, where few pairs of sessions are known."""
 
 
 class Session(NamedTuple):
-    """How far the mean logarithms of two sessions are apart, as standard deviations."""
+    """How far a session's mean logarithms are from those of all, as standard deviations."""
 
     common: float = 0.0  # of all settings of a target together
     own: float = 0.0  # of each setting by itself

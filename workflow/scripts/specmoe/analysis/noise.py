@@ -34,7 +34,7 @@ class Deviation(NamedTuple):
 
 
 def prior(kind: str, part: str = "deviation") -> Deviation:
-    """Return the prior of `sessions` (parts `common` and `own`), `blocks` or `predictions`.
+    """Return the prior of `sessions` (`common`, `own`), `blocks` or `predictions` (also `once`).
 
     That of blocks decides nothing: a setting's own blocks do. It is what simulations take as usual.
     """

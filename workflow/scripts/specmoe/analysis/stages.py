@@ -9,6 +9,7 @@ that a later call goes on where this one ended, and decides again only what rest
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,15 +140,14 @@ class Stages:
             self.began -= max(self.passes_s - (time.monotonic() - began), 0)
 
     def _write_texts(self) -> None:
-        """Measure targets alone, and score what they wrote; with few minutes fewer texts."""
+        """Measure targets alone, and score what they wrote; with few minutes fewer of each."""
         texts = [block for name, block in self.campaign.blocks.items() if TEXTS in name]
         minutes = self.campaign.config.measurement.minutes or 0.0
-        fewest = FEWEST_TEXTS * len({block.target for block in texts})
-        spared_s = 60 * minutes * (1 - END_SHARE - TEXTS_SHARE)
+        spared_s, written = 60 * minutes * (1 - END_SHARE - TEXTS_SHARE), Counter[str]()
         for number, block in enumerate(texts):
-            if number >= fewest and self.left_s < spared_s:
-                break
-            self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
+            if written[block.target] < FEWEST_TEXTS or self.left_s >= spared_s:
+                self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
+                written[block.target] += 1
         for record, blocks in self.campaign.scoring.items():
             if read := tuple(name for name in blocks if name in self.blocks):
                 log = self.log.with_name(f"{record.replace('/', '.')}.log")

@@ -358,8 +358,7 @@ def acceptance_rate(accepted: pd.Series, drafted: pd.Series) -> float:
 
 
 IDLE_SHARE = 0.05
-"""Drafted over written tokens, up to which a setting is idle: as much as sessions are apart (the
-prior of `noise`), so that no campaign could tell its gain from none."""
+"""Drafted over written tokens, up to which a setting is idle: half the gain of `LITTLE`."""
 
 
 def is_idle(settings: pd.DataFrame) -> "pd.Series[bool]":

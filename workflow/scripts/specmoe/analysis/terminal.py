@@ -9,6 +9,7 @@ from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import SETTING, make_pairs
 from specmoe.analysis.templates import analysis_templates, text_of_experiment, unescaped
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.progress import Progress
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.schema import Config
 from specmoe.files import ROOT
@@ -45,12 +46,12 @@ def summarise_suite(campaign: LoadedCampaign, suite: str) -> None:
 def finish(campaign: LoadedCampaign) -> None:
     """Print how a campaign's measurement ended and where results are, once all are there."""
     folder, runs = campaign.places.folder, campaign.places.data / "runs.parquet"
-    records = campaign.places.record_files(campaign.blocks)
+    records = campaign.places.record_files(Progress(campaign).measured_blocks)
 
     def is_newer(file: Path, than: Path) -> bool:
         return file.exists() and than.exists() and file.stat().st_mtime >= than.stat().st_mtime
 
-    if not all(is_newer(runs, record) for record in records):
+    if not records or not all(is_newer(runs, record) for record in records):
         return
     rows, audit = read_runs(runs), folder / "audit/audit.txt"
     results = (folder / "page/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))

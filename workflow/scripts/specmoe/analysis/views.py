@@ -155,7 +155,7 @@ def models(analysis: Analysis) -> pd.DataFrame:
 
 
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
-    """Return the advice for targets that were measured with a draft model, in order."""
+    """Return the advice for targets that were measured with speculation, in order."""
     advice = analysis.advice
     return advice[advice["sent_settings"] > 0].sort_values("target_rank", ignore_index=True)
 
@@ -171,9 +171,9 @@ def settings_on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
     settings = settings[settings["status"].isin([Status.BEST, Status.COMPARED, Status.BEATEN])]
     fastest: dict[str, list[Record]] = {}
     for (target, prompts), compared in settings.groupby(["target", "prompt_set"], sort=False):
-        if prompts != answering[target]:
-            best = records(compared[compared["status"] == Status.BEST])[0]
-            fastest.setdefault(str(target), []).append(best | {"settings": len(compared)})
+        best = records(compared[compared["status"] == Status.BEST])
+        if best and prompts != answering[target]:
+            fastest.setdefault(str(target), []).append(best[0] | {"settings": len(compared)})
     return fastest
 
 

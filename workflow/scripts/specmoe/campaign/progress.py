@@ -73,14 +73,14 @@ class Progress:
         return f"{progress}, {duration(left)} left" if left else progress
 
     def describe_missing(self, *, interrupted: bool = False) -> str:
-        """Say what is not measured, and which blocks failed; empty if all are measured."""
-        places, blocks = self.places, self.campaign.blocks
-        missing = [name for name in blocks if not places.record_files([name])[0].exists()]
+        """Say what is not measured of what is decided on, and which blocks failed, if any."""
+        blocks = [one for one in self.campaign.blocks if (due := self.remaining(one)) and due.arms]
+        missing = [name for name in blocks if not self.places.record_files([name])[0].exists()]
         return fill_template(
             ROOT / "paper/missing.txt.j2",
             blocks=len(blocks),
             missing=len(missing),
-            logs=[(block, log) for block in missing if (log := places.log_of(block)).exists()],
+            logs=[(block, log) for block in missing if (log := self.places.log_of(block)).exists()],
             interrupted=interrupted,
         ).rstrip("\n")
 

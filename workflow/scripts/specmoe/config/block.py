@@ -14,9 +14,9 @@ MEASURE_VERSION = 3
 """Raised by hand when what is measured changes; blocks, passes and divergences follow."""
 
 NO_DRAFT = "none"
-# A warm-up that decodes so long is the last: what settles takes less. In 42 processes of the
-# true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
-LONG_WARMUP_S = 1.0
+# Tokens of the prompt that a warm-up reads. Reading whole prompts took four fifths of the demo's
+# warm-ups, and what settles is the rate of decoding.
+WARM_UP_PROMPT = 32
 
 WARMUP_TOKENS = 8
 """Tokens that each warm-up generates at least, with room for a round of the longest draft."""

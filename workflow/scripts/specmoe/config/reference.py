@@ -67,7 +67,7 @@ def _partial(node: dict[str, Any]) -> dict[str, Any]:
 def _sections(path: str, node: _Schema) -> Iterator[tuple[str, _Schema]]:
     """Yield a section and the sections in it, each with its place: `*` is any name.
 
-    Of a place that holds sections of several kinds, each kind is one: `engines.* (git)`.
+    Of a place that holds sections of several kinds, each kind is one: `engines.* (path)`.
     """
     while "patternProperties" in node:
         [node] = node["patternProperties"].values()

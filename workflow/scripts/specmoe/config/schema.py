@@ -235,9 +235,9 @@ class Statistics(Strict):
     confidence: float = Field(default=0.95, gt=0, lt=1)
     """level of every interval"""
     session_sd: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
-    answers of `advise` allow for it. null estimates it, from the campaign's own sessions if it has
-    several, and from those of shipped campaigns (`resources/noise.yaml`)"""
+    """how far a session's speedups are from the mean of sessions, as a standard deviation of the
+    logarithm: answers of `advise` allow for it. null estimates it, from the campaign's own sessions
+    if it has several, and from those of shipped campaigns (`resources/noise.yaml`)"""
 
 
 class AuditSettings(Strict):

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
+from specmoe.config.block import WARM_UP_PROMPT, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import is_ngram
 from specmoe.config.workloads import read_chat
 from specmoe.engine.job import Job
@@ -36,9 +36,9 @@ RunRecord = dict[str, Any]
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
 # A warm-up is the last if it takes no less than this share of the one before.
 SETTLED = 0.95
-# Tokens of the prompt that a warm-up reads. Reading whole prompts took four fifths of the demo's
-# warm-ups, and what settles is the rate of decoding.
-WARM_UP_PROMPT = 32
+# One that decodes so long is the last too: what settles takes less. In 42 processes of the
+# true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
+LONG_WARMUP_S = 1.0
 _TRACELESS = 2  # warm-ups of a stateful method
 
 _logger = logging.getLogger(__name__)
@@ -115,17 +115,19 @@ class LiveArm:
     def __init__(self, block: Block, arm: Arm, job: Job, group: int):
         """Prepare an arm, whose server is not started yet; `group` is the first that it is in."""
         self.block, self.arm, self.groups = block, arm, {group}
-        self.server: Server
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._job, self._runs = job, list[RunRecord]()
         self._peaks: list[int] = []  # of memory, of the servers that have ended
         self._used = False  # whether the present server has measured
+        self.server = self._new_server()
+
+    def _new_server(self) -> Server:
+        return self._job.server(self.block, self.arm, self._job.log_of(self.arm, min(self.groups)))
 
     def begin(self) -> None:
         """Start the server, and warm it up; raises MeasurementError if it is not as asked."""
         block, job = self.block, self._job
-        self.server = job.server(block, self.arm, job.log_of(self.arm, min(self.groups)))
         self.server.__enter__()
         self._check_settings()
         self.sent.clear()
@@ -174,6 +176,7 @@ class LiveArm:
         """Return what is observed of a run, with the server ready, or new for a stateful method."""
         if self.arm.remembers and self._used:
             self.stop()
+            self.server = self._new_server()
             self.begin()
         self._used = True
         return Watch(self.server.pid, self._job.backend, self.block.environment)

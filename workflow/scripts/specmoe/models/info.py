@@ -65,10 +65,9 @@ class ModelInfo:
     chat_template: bool = False  # whether the file has one
     # Of a template that knows of thinking.
     thinking: Annotated[Thinking | None, Field(exclude_if=lambda value: value is None)] = None
-    # Of a model from a package, or made from one. Other infos lack both, as before.
     # Tokens of the window in which some layers see others; 0 without one.
     sliding_window: Annotated[Count, _IF_KNOWN] = 0
-    origin: Annotated[str, _IF_KNOWN] = ""
+    origin: Annotated[str, _IF_KNOWN] = ""  # of a package's or the hub's, or made from one
     licence: Annotated[str, _IF_KNOWN] = ""
 
     @property

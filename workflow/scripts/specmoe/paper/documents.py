@@ -101,7 +101,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "published": campaign["source"] == "study_rows",
         "totals": analysis.suites[["blocks", "runs"]].sum(),
         "repeated": max([campaign["repeats"], *settings["blocks"]]) > 1,
-        "session": expm1(campaign["session_reach"]),
+        "session": expm1(analysis.advice["session"].max()),
         "compared": [name for name in names if name != analysis.name],
         # The prompts of each set, after its number of settings.
         "prompt_sets": [(count, texts.split(", ")) for texts, count in sets.items()],

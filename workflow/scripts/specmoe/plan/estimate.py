@@ -14,7 +14,7 @@ from typing import Any
 
 from specmoe.config import models
 from specmoe.config.base import resource
-from specmoe.config.block import Block
+from specmoe.config.block import WARM_UP_PROMPT, Block
 from specmoe.config.methods import Method
 from specmoe.config.models import AnyModel, Family
 from specmoe.config.schema import Config
@@ -167,7 +167,7 @@ def seconds_per_token(
 def block_seconds(
     block: Block, tokens: list[int], sizes: Mapping[str, Size], machine: Machine
 ) -> float:
-    """Return the time of a block: its job, starts, warm-ups with the longest prompt, and runs.
+    """Return the time of a block: its job, starts, warm-ups, and runs.
 
     `tokens` are those of its prompts, `sizes` those of models, as far as they are known: of the
     target, and of draft models.
@@ -178,7 +178,7 @@ def block_seconds(
         times = 1 if arm.speculates else len(block.groups)  # a baseline beside each setting
         # What remembers is not warmed up, or it would draft from that.
         warmed = 0 if arm.remembers else min(block.warmups, ASSUMED["warmups"])
-        read = times * sum(tokens) + warmed * max(tokens)
+        read = times * sum(tokens) + warmed * min(max(tokens), WARM_UP_PROMPT)
         generated = times * len(tokens) * block.n_predict + warmed * block.warmup_tokens
         draft = sizes[arm.draft_model] if arm.draft_model and arm.method == Method.DRAFT else None
         drafted_s = pass_seconds(draft, slots, machine) if draft else 0.0

@@ -135,14 +135,14 @@ class Plan:
     @cached_property
     def needed(self) -> list[Needed]:
         """What drafting on MoEs must bring, by what others report, in the order of the blocks."""
-        settings = {
+        settings = dict.fromkeys(
             (block.target, arm.draft_model, arm.method, arm.gamma)
             for block in self.blocks
             for arm in block.arms
             if arm.method and not is_ngram(arm.method) and arm.forced_acceptance is None
-        }
+        )
         found, sizes = [], self.inventory.sizes
-        for target, model, method, gamma in sorted(settings, key=str):
+        for target, model, method, gamma in settings:
             family, size, costs = self.config.family(target), sizes.get(target), passes_elsewhere()
             if family is None or not family.experts or size is None or gamma + 1 not in costs:
                 continue
