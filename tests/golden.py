@@ -62,8 +62,7 @@ def render(folder: Path, root: Path = ROOT) -> None:
         snakemake(root, work, *TARGETS, "--configfile", str(configuration))
         keep(work / f"results/{name}", folder / name)
         shutil.rmtree(work)
-    if BLOCKS.exists():
-        collect_blocks(folder, root)
+    collect_blocks(folder, root)
 
 
 def snakemake(root: Path, folder: Path, *args: str) -> None:
@@ -127,10 +126,8 @@ def digests(folder: Path) -> dict[str, str]:
     """Return a digest of each part of each campaign: `demo/analysis`."""
     parts: dict[str, str] = {}
     for part in sorted(folder.glob("*/*")):
-        digest = hashlib.sha256()
-        for file in sorted(part.iterdir()):
-            digest.update(f"{file.name}\n{file.read_text()}".encode())
-        parts[f"{part.parent.name}/{part.name}"] = digest.hexdigest()[:16]
+        whole = "".join(f"{file.name}\n{file.read_text()}" for file in sorted(part.iterdir()))
+        parts[f"{part.parent.name}/{part.name}"] = hashlib.sha256(whole.encode()).hexdigest()[:16]
     return parts
 
 

@@ -57,7 +57,6 @@ class StandIn:
         """Put a file, or a link to one, into a repository."""
         path = self.root / repository / revision / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
         if isinstance(content, Path):
             path.symlink_to(content.resolve())
         else:

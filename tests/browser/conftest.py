@@ -33,19 +33,15 @@ class Visit:
         """Assert that the page fits the screen, runs, can be read by all, and loads nothing."""
         root = "document.documentElement"
         assert self.page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
-        assert serious_faults(self.page) == []
+        serious = [
+            (fault["id"], [node["html"][:200] for node in fault["nodes"][:3]])
+            for fault in Axe().run(self.page).response["violations"]
+            if fault["impact"] in ("serious", "critical")
+        ]
+        assert serious == []  # what keeps some readers from a page
         assert self.faults == []
         foreign = [url for url in self.requests if not url.startswith("data:")]
         assert foreign == [self.page.url.partition("#")[0]]
-
-
-def serious_faults(page: Page) -> list[tuple[str, list[str]]]:
-    """Return what keeps some readers from a page: each fault with the elements that have it."""
-    return [
-        (fault["id"], [node["html"][:200] for node in fault["nodes"][:3]])
-        for fault in Axe().run(page).response["violations"]
-        if fault["impact"] in ("serious", "critical")
-    ]
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,11 @@
 """The page in a real browser: what a reader does with the shipped demo."""
 
-from functools import cache
-
 import pytest
 
-from ..unit.page.test_page import HOSTILE, of_campaign, ones_own, page_figures, page_of
+from specmoe.figures.figures import save_figures
+from specmoe.page.page import pictures
+
+from ..unit.page.test_page import HOSTILE, of_campaign, ones_own, page_of
 from ..unit.paper_analyses import advised, full, relabelled
 from .conftest import READERS
 
@@ -12,17 +13,12 @@ WIDTHS = ["phone", "desk"]
 LANGUAGES = {"en-GB": "en", "zh-CN": "zh-CN"}
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """Write the page of an analysis that a function makes, once."""
-
-    @cache
-    def write(make):
-        path, analysis = tmp_path_factory.mktemp("page") / "index.html", make()
-        path.write_text(page_of(analysis, page_figures(analysis)), encoding="utf-8")
-        return path
-
-    return write
+def written(folder, analysis):
+    """Write the page of an analysis, with its pictures; return its file."""
+    save_figures(analysis, folder)
+    path = folder / "index.html"
+    path.write_text(page_of(analysis, dict(pictures(folder))), encoding="utf-8")
+    return path
 
 
 def language(page):
@@ -117,13 +113,10 @@ def test_the_letters_of_a_figure_are_as_large_on_a_phone_as_on_a_desk(visit, dem
     assert image.bounding_box()["width"] > 0.9 * 756
 
 
-def hostile():
+def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, tmp_path):
     named = relabelled(full(), "moe_q4", HOSTILE)
-    return of_campaign(named, campaign=HOSTILE, machine_chip=HOSTILE * 3)
-
-
-def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, written):
-    visited = visit(written(hostile), "phone")
+    named = of_campaign(named, campaign=HOSTILE, machine_chip=HOSTILE * 3)
+    visited = visit(written(tmp_path, named), "phone")
     page = visited.page
     assert page.get_by_text(HOSTILE).count() > 1
     assert HOSTILE in page.title()
@@ -134,13 +127,9 @@ def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, written):
     visited.assert_sound()
 
 
-def own_and_advised():
-    return advised(ones_own(full()))
-
-
 @pytest.mark.parametrize("size", WIDTHS)
-def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, written, size):
-    visited = visit(written(own_and_advised), size)
+def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, tmp_path, size):
+    visited = visit(written(tmp_path, advised(ones_own(full()))), size)
     page = visited.page
     for words in ("switch on", "γ = 8", "1.40"):
         box = page.locator(".answers").get_by_text(words).first.bounding_box()

@@ -40,15 +40,15 @@ def family(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def job_in(engine_bin, family, prompt_folder) -> Callable[[Path], Job]:
+def job_in(engine_bin, family, tmp_path_factory, root) -> Callable[[Path], Job]:
     """Give the job of measuring the small family, with its logs in a folder."""
-
-    def job(folder: Path) -> Job:
-        models = {"target": family["target"], "drafts": {"draft": family["draft"]}}
-        log = folder / "server.log"
-        return job_of(prompt_folder, binaries=engine_bin, server_log=log, **models)
-
-    return job
+    prompts = tmp_path_factory.mktemp("prompts")
+    for name in ("code.txt", "passage.txt"):  # small enough for a small context
+        text = (root / "resources/prompts" / name).read_text()
+        (prompts / name).write_text(text[:600])
+    models = {"target": family["target"], "drafts": {"draft": family["draft"]}}
+    given = models | {"binaries": engine_bin}
+    return lambda folder: job_of(prompts, server_log=folder / "server.log", **given)
 
 
 @pytest.fixture
@@ -66,18 +66,7 @@ def do(job):
 @pytest.fixture
 def serve(job):
     """Give the server of an arm of a block of the small family, not yet started."""
-
     return lambda block, arm, **other: replace(job, **other).server(block, arm, job.server_log)
-
-
-@pytest.fixture(scope="session")
-def prompt_folder(tmp_path_factory, root) -> Path:
-    """The workflow's prompts, small enough for a small context."""
-    folder = tmp_path_factory.mktemp("prompts")
-    for name in ("code.txt", "passage.txt"):
-        text = (root / "resources/prompts" / name).read_text()
-        (folder / name).write_text(text[:600])
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -14,12 +14,6 @@ BASELINE = compared(alone(n_predict=16), arms=(ALONE,))
 POSITION = 5
 
 
-@pytest.fixture(scope="module")
-def record(job_in, module_folder):
-    """The record of a baseline's block."""
-    return measured(BASELINE, job_in(module_folder))
-
-
 def divergences(record):
     """Return those of runs with γ = 4, each a baseline's of a record but for a planted token."""
     found = rows(record)
@@ -31,10 +25,8 @@ def divergences(record):
     return [*find_divergences(found, "target")]
 
 
-def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_about_once(
-    record, job
-):
-    found = divergences(record)
+def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_about_once(do, job):
+    found = divergences(do(BASELINE))
     prefix, requests = found[0]["prefix"], []
     begun = {"gamma": 1, "position": 3, "prefix": prefix[:3], "baseline_token": prefix[3]}
     for asked in (found, [*found, found[0] | {"run": "another"}, found[0] | begun]):

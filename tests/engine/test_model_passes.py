@@ -10,14 +10,14 @@ import pytest
 
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
-from specmoe.measure.model_passes import BESIDE, Ids, Proposal, measure_passes, score, widest_move
+from specmoe.measure.model_passes import BESIDE, measure_passes, score, widest_move
 from specmoe.models.info import Size
 
 from ..blocks import alone
 from ..dense_model import write_dense, write_moe
 from ..recipes import SMALL, varied, write_models
 
-# Full attention in all layers, and a dense FFN in the first one alone.
+# Full attention in all layers, a dense FFN in the first one alone, and a router without favourites.
 MOE = varied(SMALL, attention="full", core=0, experts=32, experts_used=4, expert_ffn=256)
 WIDTHS = (1, 2, 5, 17)
 PASSES = TimedPasses(
@@ -49,12 +49,6 @@ def measured(job, model_passes):
     return run
 
 
-@pytest.fixture
-def even(tmp_path):
-    """An MoE whose router knows no favourites."""
-    return write_models(tmp_path, even=MOE)["even"]
-
-
 def test_every_width_is_timed_with_all_outputs_and_with_the_last_and_work_beside(measured, family):
     record = measured(family["target"])
     timings = record["timings"]
@@ -69,8 +63,8 @@ def test_every_width_is_timed_with_all_outputs_and_with_the_last_and_work_beside
     assert all(one[name] > 0 for one in (record, of_draft) for name in BESIDE)
 
 
-def test_more_tokens_visit_more_experts_as_uniform_routing_does_in_each_layer(measured, even):
-    record = measured(even)
+def test_more_tokens_visit_more_experts_as_uniform_routing_does_in_each_layer(measured, tmp_path):
+    record = measured(write_models(tmp_path, even=MOE)["even"])
     timings = record["timings"]
     seen = [timings["all", n_tokens]["experts"] for n_tokens in WIDTHS]
     assert seen[0] == MOE.experts_used
@@ -83,7 +77,8 @@ def test_more_tokens_visit_more_experts_as_uniform_routing_does_in_each_layer(me
     assert (record["saved_ms"], record["restored_ms"]) == (None, None)  # all has a cache
 
 
-def test_passes_are_those_of_a_server_with_these_flags(measured, even):
+def test_passes_are_those_of_a_server_with_these_flags(measured, tmp_path):
+    even = write_models(tmp_path, even=MOE)["even"]
     flags = "--batch-size 20 --cache-type-k q8_0 --flash-attn on --override-kv"
     words = (*flags.split(), "mimo2.expert_used_count=int:2")
     record = measured(even, replace(PASSES, engine_args=words))
@@ -116,12 +111,8 @@ PROMPT = tuple(range(1, 40))
 @pytest.fixture
 def read_all(job, family, model_passes):
     """Read texts with the draft model, in batches of a width."""
-
-    def reading(*texts: Ids, n_tokens: int = 8) -> list[list[Proposal]]:
-        own = replace(job, target=family["draft"])
-        return score(texts, alone(), own, n_tokens)
-
-    return reading
+    own = replace(job, target=family["draft"])
+    return lambda *texts, n_tokens=8: score(texts, alone(), own, n_tokens)
 
 
 @pytest.fixture

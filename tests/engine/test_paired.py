@@ -96,20 +96,14 @@ def server_pids(log_folder: Path) -> list[int]:
     ]
 
 
-@pytest.fixture
-def long_run(serve):
-    """A server with time for a long request, in which a test plants a fault."""
-    with serve(alone(context=4096), ALONE, time_limit_s=3) as server:
-        yield server
-
-
 @needs_proc
-def test_a_crash_is_named_by_its_signal(long_run, tmp_path):
-    [pid] = server_pids(tmp_path)
-    threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
-    with pytest.raises(MeasurementError, match=r"crashed \(killed by SIGKILL\)"):
+def test_a_crash_is_named_by_its_signal(serve, tmp_path):
+    crash = pytest.raises(MeasurementError, match=r"crashed \(killed by SIGKILL\)")
+    with crash, serve(alone(context=4096), ALONE, time_limit_s=3) as server:
+        [pid] = server_pids(tmp_path)
+        threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
         while True:
-            long_run.complete([1] * 8, n_predict=512, temperature=0, seed=1)
+            server.complete([1] * 8, n_predict=512, temperature=0, seed=1)
 
 
 @needs_proc

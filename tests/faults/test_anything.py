@@ -57,13 +57,10 @@ def _damage(draw: st.DrawFn, value: Any) -> Any:
     return value
 
 
-many = settings(
+@settings(
     max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "100")),
     suppress_health_check=list(HealthCheck),
 )
-
-
-@many
 @given(data=st.data())
 def test_a_configuration_is_loaded_or_refused(_study, root, data):
     config = data.draw(damaged(_study))

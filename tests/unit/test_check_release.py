@@ -1,7 +1,7 @@
 """A release that is not whole is named, error by error."""
 
-import importlib.util
 import re
+from runpy import run_path
 
 import pytest
 
@@ -22,15 +22,8 @@ Rows are of schema version 9.
 - It measures.
 """
 HEAD = "0123456789abcdef0123456789abcdef01234567"
-
-
-@pytest.fixture(scope="module")
-def release():
-    """The script, which is in no package."""
-    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci/check_release.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+# What the script defines, which is in no package.
+SCRIPT = run_path(str(ROOT / ".ci/check_release.py"))
 
 
 def news(before, after):
@@ -58,14 +51,14 @@ RELEASED = "1.2.0", "2026-11-30"
         ("passed", (HEAD[1:], HEAD), [r"CI_PASSED names .*, and the commit to release is 0123"]),
     ],
 )  # fmt: skip
-def test_faults_of_a_release_are_named(release, check, given, says):
-    found = getattr(release, f"{check}_faults")(*given)
+def test_faults_of_a_release_are_named(check, given, says):
+    found = SCRIPT[f"{check}_faults"](*given)
     assert len(found) == len(says)
     assert all(map(re.search, says, found)), found
 
 
-def test_this_checkout_lacks_nothing_but_what_a_release_commits(release):
+def test_this_checkout_lacks_nothing_but_what_a_release_commits():
     """The news of the next version may be there; all else is whole at any commit."""
-    faults = release.faults_of_release(None)
+    faults = SCRIPT["faults_of_release"](None)
     allowed = ("not committed: ", "tag v", "CHANGELOG.md: move the news")
     assert [fault for fault in faults if not fault.startswith(allowed)] == []

@@ -2,29 +2,25 @@
 
 import re
 
-import pytest
 import yaml
 
 from specmoe.study.study_rows import COMMIT
 
 from ..conftest import ROOT
 
-
-@pytest.fixture(scope="module")
-def citation():
-    return yaml.safe_load((ROOT / "CITATION.cff").read_text())
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 
 
-def test_the_pinned_commits_are_those_that_run(citation, study):
-    commits = {work["title"]: work["commit"] for work in citation["references"] if "commit" in work}
+def test_the_pinned_commits_are_those_that_run(study):
+    commits = {work["title"]: work["commit"] for work in CITATION["references"] if "commit" in work}
     [llama_cpp] = [commit for title, commit in commits.items() if title.startswith("llama.cpp")]
     assert llama_cpp == study["engines"]["current"]["commit"]
     assert COMMIT in commits.values()
 
 
-def test_the_works_are_those_of_the_bibliography(citation):
+def test_the_works_are_those_of_the_bibliography():
     text = re.sub(r"[{}]", "", (ROOT / "paper/references.bib").read_text()).casefold()
-    for work in citation["references"]:
+    for work in CITATION["references"]:
         assert f"= {work['title'].casefold()}," in text
         if "doi" in work:
             assert work["doi"] in text

@@ -17,7 +17,7 @@ from specmoe.analysis.views import ends, experiment, study_commands
 from specmoe.audit.report import audit
 from specmoe.cli import analyse
 
-from ..conftest import listed, shipped
+from ..conftest import ROOT, listed, shipped
 
 # What an entry of document_numbers.yaml may be. A document says of the first what it is.
 SAID = {"predicted": "predict", "fitted": "fitted"}
@@ -42,6 +42,7 @@ def faults(text: str, entries: list[Mapping[str, Any]], table: Table) -> list[st
     found = []
     for entry in entries:
         says, kind = str(entry["says"]), entry["kind"]
+        number = (_NUMBER.search(says) or [says])[0]
         if kind not in KINDS:
             found.append(f"{says}: unknown kind {kind!r}")
         if kind in _FILED and not Path(str(entry.get("file"))).is_file():
@@ -52,7 +53,7 @@ def faults(text: str, entries: list[Mapping[str, Any]], table: Table) -> list[st
         if any(says in part and word not in part for part in paragraphs):
             found.append(f"{says}: the document does not say {word!r}")
         if (("campaign" in entry) != (kind in {*SAID, "measured"})) or (
-            "campaign" in entry and (now := rendered(entry, table)) != _number_of(says)
+            "campaign" in entry and (now := rendered(entry, table)) != number
         ):
             found.append(f"{says}: not what the campaign says ({entry.get('campaign')}: {now})")
     known = " ".join(str(entry["says"]) for entry in entries)
@@ -79,18 +80,9 @@ def rendered(entry: Mapping[str, Any], table: Table) -> str:
     return text.replace("%", " %")
 
 
-def _number_of(says: str) -> str:
-    match = _NUMBER.search(says)
-    return match.group() if match else says
-
-
 # Their scripts printed them once.
 CHECKED_ELSEWHERE = {"tests/benchmarks/README.md", "resources/drafts/README.md"}
-
-
-@pytest.fixture(scope="module")
-def entries(root):
-    return yaml.safe_load((root / "tests/document_numbers.yaml").read_text())
+ENTRIES = yaml.safe_load((ROOT / "tests/document_numbers.yaml").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -122,12 +114,12 @@ def test_documents_say_what_answers_papers_and_pages_say(analysed, root):
         assert text_of_experiment(experiment(analysed(name))).rstrip(".") in words
 
 
-def test_every_number_of_a_document_comes_from_somewhere(entries, table, root):
+def test_every_number_of_a_document_comes_from_somewhere(table, root):
     found = {
         document: faults((root / document).read_text(), of, table)
-        for document, of in entries.items()
+        for document, of in ENTRIES.items()
     }
-    assert found == {document: [] for document in entries}
+    assert found == {document: [] for document in ENTRIES}
 
 
 @pytest.mark.parametrize(
@@ -145,23 +137,23 @@ def test_failed_decodes_inflate_a_speed(campaign, inflated, gains, analysed):
     assert [*gaining["gamma"]] == gains and {*gaining["suite"]} == {"march_tools"}
 
 
-def test_a_document_without_entries_has_no_number(entries, table, root):
-    others = {*listed("*.md")} - CHECKED_ELSEWHERE - set(entries)
+def test_a_document_without_entries_has_no_number(table, root):
+    others = {*listed("*.md")} - CHECKED_ELSEWHERE - set(ENTRIES)
     assert "SECURITY.md" in others
     for document in others:
         assert faults((root / document).read_text(), [], table) == [], document
 
 
-def test_wrong_numbers_are_found(entries, table, root):
+def test_wrong_numbers_are_found(table, root):
     planted = [
-        (document, entry) for document, of in entries.items() for entry in of if "campaign" in entry
+        (document, entry) for document, of in ENTRIES.items() for entry in of if "campaign" in entry
     ]
     assert 3 * len(planted) >= 20
     for document, entry in planted:
         text = " ".join((root / document).read_text().split())
         says = entry["says"]
         wrong = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), says, count=1)
-        assert faults(text.replace(says, wrong), entries[document], table), says
+        assert faults(text.replace(says, wrong), ENTRIES[document], table), says
         assert faults(text, [{**entry, "says": wrong}], table), says
         # A campaign that was measured again has other numbers.
         assert rendered(entry, lambda *of: perturbed(table(*of))) != rendered(entry, table), says

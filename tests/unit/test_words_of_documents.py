@@ -2,7 +2,6 @@
 
 import ast
 import re
-from functools import cache
 
 import pytest
 
@@ -36,7 +35,6 @@ LINES = {"README.md": 120, "config/README.md": 320}
 MOST_LINES = 100  # of other documents: two screens
 
 
-@cache
 def shipped(*endings):
     return [one for one in listed() if one.endswith(endings) and (ROOT / one).is_file()]
 

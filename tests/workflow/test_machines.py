@@ -12,15 +12,6 @@ from specmoe.runs.schema import read_runs
 OTHER = "f" * 12
 
 
-def hand_over(results):
-    """Give the blocks of the second repeat to another machine."""
-    for record in results.glob("blocks/**/r1.jsonl"):
-        request, measured = load_kept(record)
-        save(record, request, measured | {"machine": OTHER}, 1.0)
-    for machine in results.glob("machines/**/r1.json"):
-        machine.write_text(json.dumps(json.loads(machine.read_text()) | {"id": OTHER}))
-
-
 def test_machines_of_one_kind_share_a_campaign(tiny, campaign, tmp_path):
     tiny["campaign"] |= {"suites": ["S"], "machines": "same"}
     tiny["measurement"] |= {"repeats": 2, "pass_samples": 0}
@@ -31,7 +22,12 @@ def test_machines_of_one_kind_share_a_campaign(tiny, campaign, tmp_path):
     machine = json.loads((results / "machine.json").read_text())
     assert len(machine["machines"]) == 1
 
-    hand_over(results)
+    # The blocks of the second repeat become another machine's.
+    for file in results.glob("blocks/**/r1.jsonl"):
+        request, measured = load_kept(file)
+        save(file, request, measured | {"machine": OTHER}, 1.0)
+    for file in results.glob("machines/**/r1.json"):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"id": OTHER}))
     campaign(tiny, "runs", "results/tiny/machine.json", "--rerun-triggers", "mtime")
     machine = json.loads((results / "machine.json").read_text())
     assert len(machine["machines"]) == 2

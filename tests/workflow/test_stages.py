@@ -38,6 +38,7 @@ def test_a_table_is_printed_after_each_stage_and_says_what_comes_next(staged):
     assert "Before the first repeat, predicted from draft models' scores" in first
     assert "n-gram settings that will not be measured, by what they draft in these texts" in first
     assert "Measuring ends: the minutes end" in first
+    assert " runs measured in " in first and " runs measured in " in second
     assert "After 1 repeat, which is provisional:" in second
     assert "After 2 repeats:" in second
     assert "1 of 3 blocks of repeat 1" in second

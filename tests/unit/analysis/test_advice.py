@@ -139,6 +139,9 @@ def test_words_replace_the_flag_that_a_gpu_gets():
     assert computing_flags(0, ["--cpu-moe"]) == ["--cpu-moe"]
 
 
+BEATEN = {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 8, "verdict": Fate.BEATEN}
+
+
 def test_an_undecided_answer_comes_with_more_repeats_or_minutes_and_their_command(
     study, root, config
 ):
@@ -155,6 +158,9 @@ def test_an_undecided_answer_comes_with_more_repeats_or_minutes_and_their_comman
     assert reach(repeats) < np.log(row["speedup"]) < reach(repeats - 1)
     assert row["needs"] == Need.REPEATS
     assert row["command"] == measuring_line(config, 3, row["more_repeats"])
+    # A setting that was dropped is one of the choice.
+    dropped, _ = advice_of(runs, config, stages=[BEATEN])
+    assert dropped["more_repeats"] == row["more_repeats"]
     # Minutes ended the same repeats.
     study["measurement"] |= {"minutes": 10.0, "repeats": {"least": 1, "most": 6}}
     row, _ = advice_of(runs, load(study, root))
@@ -297,6 +303,14 @@ def test_settings_with_flagged_runs_or_baselines_are_excluded(config):
     assert np.isnan(settings.set_index("gamma").loc[4, "simultaneous_low"])
     row, _ = advice_of(runs, config, failed=[runs["run"].iloc[0]])  # a baseline of both
     assert (row["answer"], row["excluded_settings"]) == (Answer.UNKNOWN, 2)
+
+
+def test_beside_a_beaten_setting_an_excluded_one_leaves_no_answer(config):
+    runs = campaign(setting(4, [99, 100, 101]), setting(8, [59, 60, 61]))
+    fastest = runs.loc[(runs["gamma"] == 4), "run"].iloc[0]
+    found = shown(runs, config, stages=[BEATEN], failed=[fastest])
+    for text in (printed(found), render_page(found, {}, None)):
+        assert "every setting that was not beaten is flagged or was lost" in text
 
 
 MANY = [f"text-{number}" for number in range(8)]

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import partial
 
 import pyarrow
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from specmoe.errors import SpecmoeError
 from specmoe.runs.shipped import SCHEMA, write_manifest
 
 from ...conftest import ROOT
+from ...faults.table import put_into
 
 SHIPPED = ROOT / "resources/campaigns"
 
@@ -39,38 +41,32 @@ def changed_runs(folder, column, value):
     pq.write_table(table.set_column(table.column_names.index(column), column, cells), file)
 
 
-def label(folder, words):
-    def change(config):
-        models = config["model_sets"][config["campaign"]["models"]]
-        next(iter(models.values()))["label"] = words
-
-    changed_json(folder / "campaign.yaml", change)
-
-
 def linked(folder):
     (folder / "machine.json").unlink()
     (folder / "machine.json").symlink_to("/etc/passwd")
 
 
-def outside(folder):
-    name = {"name": "../../up"}
-    changed_json(folder / "campaign.yaml", lambda config: config["campaign"].update(name))
+def put(name, path, value):
+    return lambda folder: changed_json(folder / name, lambda it: put_into(it, path, value))
 
 
-def machine(key, value):
-    return lambda folder: changed_json(folder / "machine.json", lambda it: it.update({key: value}))
-
-
+config, machine = (partial(put, name) for name in ("campaign.yaml", "machine.json"))
+LABEL = "model_sets.smollm2.smollm2-135m-q4.label"
 SPOILED = {
     "a link out of the folder": (linked, "is no plain file"),
     "a file beside the campaign's": (lambda at: (at / "run.sh").touch(), "no file of a packed"),
     "a name that leads elsewhere": (
-        lambda at: (at / "divergences/..x").write_text("{}"),
+        lambda at: (at / "divergences/..x.json").write_text("{}"),
         "no file of a packed",
     ),
-    "a campaign that would be written elsewhere": (outside, "campaign.name"),
-    "markup in a label": (lambda at: label(at, "<img src=x onerror=alert(1)>"), "is markup"),
-    "words for the terminal": (lambda at: label(at, "m\x1b[2J"), "is markup or a control"),
+    "a page": (lambda at: (at / "divergences/notes.html").touch(), "no file of a packed"),
+    "bytes": (lambda at: changed_runs(at, "engine_options", b"<img>"), "is of type binary"),
+    "a campaign that would be written elsewhere": (
+        config("campaign.name", "../../up"),
+        "campaign.name",
+    ),
+    "markup in a label": (config(LABEL, "<img src=x onerror=alert(1)>"), "is markup"),
+    "words for the terminal": (config(LABEL, "m\x1b[2J"), "is markup or a control"),
     "a person's folder": (machine("system", "/home/alice/llama"), "is a path"),
     "a person's address": (machine("given", "alice@example.org"), "is a path or an address"),
     "a rate that no machine has": (

@@ -1,5 +1,6 @@
 """Contenders: what is measured further after a stage, what never leaves, and the text of it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 from specmoe.analysis import contenders
 from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, join, select_arms
 from specmoe.analysis.decision import Answer, Fate
-from specmoe.analysis.stages import describe_stage
+from specmoe.analysis.stages import Stages, describe_stage
 from specmoe.config.block import Arm
 from specmoe.config.load import load
+from specmoe.config.matrix import TEXTS
 
-from ...blocks import compared, drafted
+from ...blocks import alone, compared, drafted
 from .test_advice import DRAFT, INFOS, TARGET, WOBBLE, advised, campaign, setting
 
 
@@ -198,10 +200,10 @@ FAST = {"speedup": 1.5, "speedup_low": 1.34, "speedup_high": 1.68, "verdict": Fa
 SLOW = {"speedup": 0.5, "speedup_low": 0.1, "speedup_high": 0.9, "verdict": Fate.BEATEN}
 
 
-def lines(repeats, *rows, **columns):
+def lines(repeats, *rows, ended="", **columns):
     own = rows_of(*rows, target="A 9B", suite="s", level=None, **columns)
     named = {place: row | {"label": f"a 0.8B, γ = {4 + place}"} for place, row in enumerate(own)}
-    return describe_stage(SimpleNamespace(label=str), named, repeats).splitlines()
+    return describe_stage(SimpleNamespace(label=str), named, repeats, ended).splitlines()
 
 
 def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_and_what_is_next():
@@ -215,5 +217,17 @@ def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_
     off = "Predictions were 73 % too low on average; 0 of 1 measured speedup inside"
     assert text[-1] == f"{off} their intervals."
     assert lines(2, SLOW, answer="undecided")[-1].endswith("; next: measured no further")
+    some = lines(1, {"verdict": Fate.IDLE}, FAST | {"answer": "off"}, ended="the minutes end")
+    assert some[1] == "After 1 repeat, the last as far as the minutes went:"
+    assert "A 9B: so far off, at best" in some[-2]
     waiting = lines(1, FAST, {"verdict": Fate.WAITING}, answer="undecided")
     assert waiting[6].startswith("1 further setting not tried yet: p_min goes with the best γ")
+
+
+def test_with_few_minutes_each_target_writes_a_few_texts(monkeypatch):
+    texts = {f"{TEXTS}/{of}/p{n}": alone(target=of) for of in "ab" for n in range(8)}
+    config, written = SimpleNamespace(measurement=SimpleNamespace(minutes=1.0)), []
+    monkeypatch.setattr(Stages, "_measure", lambda _, block, where: written.append(block.target))
+    monkeypatch.setattr(Stages, "left_s", 0.0)
+    Stages(SimpleNamespace(blocks=texts, scoring={}, config=config), Path())._write_texts()
+    assert written == [*"aaabbb"]

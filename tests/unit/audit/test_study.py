@@ -29,11 +29,10 @@ pytestmark = needs_csv
 
 
 @pytest.fixture(scope="module")
-def given(_study, tmp_path_factory):
+def given(_study, module_folder):
     """The evidence of the study's rows, and how to gather it with other sizes or limits."""
     overlay = yaml.safe_load((ROOT / "config/atomgradient.yaml").read_text())
-    folder = tmp_path_factory.mktemp("study")
-    campaign = load_campaign(merge(deepcopy(_study), overlay), ROOT, folder)
+    campaign = load_campaign(merge(deepcopy(_study), overlay), ROOT, module_folder)
     config, data = campaign.config, campaign.places.data
     data.mkdir(parents=True)
     import_study_rows(campaign, CSV, config.machine.model_dump(exclude_none=True))

@@ -32,9 +32,4 @@ def planned(study):
 @pytest.fixture
 def first(planned):
     """Return the blocks of the first repeat of such a suite."""
-
-    def of(overlay=(), **suite):
-        every = every_block(planned(overlay, **suite))
-        return [block for block in every if block.repeat == 0]
-
-    return of
+    return lambda **suite: [one for one in every_block(planned(**suite)) if one.repeat == 0]

@@ -30,7 +30,6 @@ MEASURE = (
 def folder(monkeypatch, tmp_path):
     """A folder for the lock alone."""
     monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
-    return tmp_path
 
 
 def test_a_measurement_waits_for_another_that_ends_or_is_killed(folder, tmp_path_factory):

@@ -12,7 +12,6 @@ from specmoe.config.block import Arm
 from specmoe.config.engines import Backend
 from specmoe.engine.job import Job
 from specmoe.engine.server import Settings
-from specmoe.errors import MeasurementError
 from specmoe.hardware.machine import WORKING_BYTES
 from specmoe.measure.block import summary
 
@@ -84,9 +83,6 @@ class StandIn:
     def log_text(self):
         return self.log.read_text()
 
-    def error(self, reason):
-        return MeasurementError(reason)
-
 
 @dataclass(frozen=True)
 class StandInJob(Job):
@@ -128,6 +124,12 @@ def test_the_baseline_and_one_setting_are_live_where_memory_holds_both(job, back
         assert max(map(len, job.machine.started)) == at_once
         assert not job.machine.live
         job.machine.started.clear()
+
+
+def test_a_server_that_cannot_be_made_is_told_by_its_own_error(job, monkeypatch):
+    monkeypatch.setattr(StandInJob, "server", lambda *_: Path("/proc/none").touch())
+    with pytest.raises(OSError, match="/proc/none"):
+        measured(BLOCK, job)
 
 
 @pytest.mark.parametrize("less", [0, 1])

@@ -4,7 +4,6 @@ import hashlib
 import json
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import gguf
 import numpy as np
@@ -24,11 +23,6 @@ from specmoe.models.synthetic import write_model
 from ...dense_model import FFN, HEADS, HIDDEN, KV_HEADS, LAYERS, weights_of, write_dense, write_moe
 from ...processes import write_program
 from ...recipes import TINY, finish, split_model, varied, write_models
-
-
-@pytest.fixture
-def dense(tmp_path: Path) -> Path:
-    return write_dense(tmp_path / "dense.gguf")
 
 
 def tensors_of(path):
@@ -52,7 +46,8 @@ def test_every_expert_has_the_bytes_of_the_dense_block(tmp_path, kind):
     }
 
 
-def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, tmp_path):
+def test_only_the_numbers_of_experts_are_added_to_a_llama(tmp_path):
+    dense = write_dense(tmp_path / "dense.gguf")
     moe = write_moe(dense, tmp_path / "moe.gguf", used=2)
     before, after = (read_header(file).metadata for file in (dense, moe))
     assert {key: value.value for key, value in after.items() if before.get(key) != value} == {
@@ -81,7 +76,8 @@ def test_queries_and_keys_of_a_qwen2_are_rotated_by_llama_as_they_were(tmp_path,
             assert turned.tobytes() == (rows[order] if order else rows).tobytes()
 
 
-def test_a_router_depends_on_the_layer_alone_and_on_no_machine(dense, tmp_path):
+def test_a_router_depends_on_the_layer_alone_and_on_no_machine(tmp_path):
+    dense = write_dense(tmp_path / "dense.gguf")
     tensors = tensors_of(write_moe(dense, tmp_path / "moe.gguf"))
     first, second, third = (tensors[f"blk.{n}.ffn_gate_inp.weight"].data for n in range(3))
     assert hashlib.sha256(third.astype("<f4").tobytes()).hexdigest().startswith("0acd39f1")
@@ -126,11 +122,6 @@ MOE = varied(TINY, layers=8, experts=4, experts_used=2, expert_ffn=32, mtp_block
 FULL = varied(TINY, layers=4, attention="full", core=0, mtp_blocks=1)
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return write_models(tmp_path, model=MOE)["model"]
-
-
 # With full attention, the metadata has a value for each block.
 @pytest.mark.parametrize(
     ("recipe", "layers"),
@@ -143,7 +134,8 @@ def test_a_cut_is_the_model_that_its_first_layers_are(tmp_path, recipe, layers):
     assert cut.read_bytes() == models["small"].read_bytes()
 
 
-def test_the_parts_of_a_split_model_become_one_file_with_all_other_metadata(tmp_path, model):
+def test_the_parts_of_a_split_model_become_one_file_with_all_other_metadata(tmp_path):
+    model = write_models(tmp_path, model=MOE)["model"]
     parts = split_model(model, tmp_path / "parts", "model", 2)
     truncate(model, 5, tmp_path / "whole.gguf")
     truncate(parts[0], 5, tmp_path / "cut.gguf")
@@ -184,7 +176,8 @@ def test_empty_arrays_which_the_package_cannot_write_are_excluded():
 
 
 @pytest.mark.parametrize("layers", [3, 8])
-def test_a_number_of_layers_that_is_no_draft_is_refused_in_one_line(tmp_path, model, layers):
+def test_a_number_of_layers_that_is_no_draft_is_refused_in_one_line(tmp_path, layers):
+    model = write_models(tmp_path, model=MOE)["model"]
     with pytest.raises(ModelError, match=r"at least 4, for one with full.*fewer than its 8$"):
         truncate(model, layers, tmp_path / "cut.gguf")
     assert not (tmp_path / "cut.gguf").exists()

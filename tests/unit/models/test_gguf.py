@@ -215,12 +215,8 @@ def test_a_file_cut_anywhere_or_changed_in_its_header_is_refused_with_one_line(d
         assert changes  # by which the file may need less
 
 
-@pytest.fixture
-def parts(tmp_path: Path, dense: Path) -> list[Path]:
-    return split_model(dense, tmp_path, "split", 3)
-
-
-def test_a_split_model_has_the_info_of_the_whole_one_through_its_link_too(tmp_path, dense, parts):
+def test_a_split_model_has_the_info_of_the_whole_one_through_its_link_too(tmp_path, dense):
+    parts = split_model(dense, tmp_path, "split", 3)
     whole, split = read_info(dense), read_info(parts[0])
     assert split.size_bytes == sum(part.stat().st_size for part in parts)
     lines = "".join(f"{sha256_of(part)}\n" for part in parts)
@@ -230,7 +226,8 @@ def test_a_split_model_has_the_info_of_the_whole_one_through_its_link_too(tmp_pa
     assert read_info(tmp_path / "model.gguf") == split
 
 
-def test_parts_that_are_no_whole_model_are_refused(tmp_path, parts):
+def test_parts_that_are_no_whole_model_are_refused(tmp_path, dense):
+    parts = split_model(dense, tmp_path, "split", 3)
     [other] = write_models(tmp_path, other=varied(TINY, layers=8)).values()
     split_model(other, tmp_path / "larger", "split", 3)[1].replace(parts[1])
     others = "tensors that its parts should have; fetch or make .* names like x-00001-of-00002"

@@ -37,13 +37,12 @@ TARGET = varied(TINY, core=3, mtp_blocks=1)
 
 
 @pytest.fixture(scope="module")
-def headers(tmp_path_factory):
+def headers(module_folder):
     """The headers of two targets of different widths, of a plain draft, and of heads."""
-    folder = tmp_path_factory.mktemp("files")
-    write_models(folder, target=TARGET, wider=varied(TARGET, hidden=64), plain=TINY)
+    write_models(module_folder, target=TARGET, wider=varied(TARGET, hidden=64), plain=TINY)
     for method in HEADS:
-        write_draft(folder / f"{method}.gguf", TARGET, method.value)
-    read = {path.stem: read_header(path) for path in folder.glob("*.gguf")}
+        write_draft(module_folder / f"{method}.gguf", TARGET, method.value)
+    read = {path.stem: read_header(path) for path in module_folder.glob("*.gguf")}
     block = [one for one in read["target"].tensors if one.block == TARGET.layers]
     return read | {"block": Header(read["target"].metadata, block)}
 

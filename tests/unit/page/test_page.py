@@ -6,13 +6,10 @@ from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from json import dumps
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pytest
 
-from specmoe.figures.figures import save_figures
 from specmoe.measure.trace import Recording, Round
 from specmoe.page import page
 from specmoe.page.page import data_names, render_page, whatif_pairs, write_data
@@ -24,22 +21,9 @@ HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 *
 VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}
 
 
-def page_figures(analysis):
-    """Return the page's pictures of an analysis."""
-    with TemporaryDirectory() as folder:
-        save_figures(analysis, Path(folder))
-        return dict(page.pictures(Path(folder)))
-
-
 def page_of(analysis, figures=None, recording=None):
     """Return the page of an analysis, without figures and demonstration unless they are given."""
     return render_page(analysis, figures or {}, recording)
-
-
-@pytest.fixture(scope="module")
-def plain():
-    """The page of the usual campaign, without figures."""
-    return page_of(full())
 
 
 def recording(**more):
@@ -127,7 +111,8 @@ def test_the_page_loads_nothing_and_links_only_to_its_data():
     }
 
 
-def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
+def test_the_policy_allows_this_script_and_this_style_and_nothing_else():
+    plain = page_of(full())
     heads = [attrs for _, attrs in Reader(plain).elements if "http-equiv" in attrs]
     [policy] = [a["content"] for a in heads if a["http-equiv"] == "Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; img-src data:; ")
@@ -239,7 +224,8 @@ def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
     assert Recording.read(tmp_path / "trace.json") == recording()
 
 
-def test_a_long_table_shows_its_first_rows_and_says_so(monkeypatch, plain):
+def test_a_long_table_shows_its_first_rows_and_says_so(monkeypatch):
+    plain = page_of(full())
     monkeypatch.setattr(page, "MOST_ROWS", 2)
     short = page_of(full())
     assert ">2 of " in short

@@ -26,11 +26,7 @@ SITE = ROOT / "paper/site"
 FIGURES = read_figures()
 # Names and dates, the only digits that a passage may have.
 NAMES = r"Qwen3\.5(?:-35B-A3B)?|20\d\d(?: 年 \d+ 月)?|--cores 1"
-
-
-@pytest.fixture(scope="module")
-def chinese():
-    return yaml.safe_load((SITE / "chinese.yaml").read_text())
+CHINESE = yaml.safe_load((SITE / "chinese.yaml").read_text())
 
 
 def test_both_languages_have_the_passages_of_the_page_in_the_same_order():
@@ -92,14 +88,14 @@ def names():
 
 
 @pytest.mark.parametrize(("said", "least"), [(program, 30), (templates, 12), (names, 18)])
-def test_what_is_said_has_its_chinese(said, least, chinese):
+def test_what_is_said_has_its_chinese(said, least):
     words = said()
     assert len(words) >= least
-    assert words - set(chinese) == set()
+    assert words - set(CHINESE) == set()
 
 
-def test_words_are_translated_with_what_is_in_their_gaps_and_escaped(chinese):
-    zh = Chinese(chinese)
+def test_words_are_translated_with_what_is_in_their_gaps_and_escaped():
+    zh = Chinese(CHINESE)
     assert zh("n-gram map, by key, n = 3") == "n-gram 映射，按键，n = 3"
     assert zh("Some model (suite B)") == "Some model（B 组）"
     assert zh.beside("<b>") == "&lt;b&gt;"

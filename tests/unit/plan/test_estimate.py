@@ -38,11 +38,7 @@ def models(study):
 @pytest.fixture
 def size(study, root):
     """Return the size of a model of the study's set as the configuration is now."""
-
-    def of(model=MOE, infos=None, **asked):
-        return size_of(model, load(study, root), infos or {}, asked)
-
-    return of
+    return lambda model=MOE, **asked: size_of(model, load(study, root), {}, asked)
 
 
 def test_sizes_of_the_hub_take_precedence_over_those_of_the_config(size, models):

@@ -10,7 +10,7 @@ from specmoe.campaign.asked import Asked
 from specmoe.config.block import Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.load import load
-from specmoe.config.matrix import list_blocks
+from specmoe.config.matrix import TEXTS, list_blocks
 from specmoe.models.reported import accepted_elsewhere, passes_elsewhere
 from specmoe.plan.estimate import size_of
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
@@ -97,11 +97,12 @@ def test_it_is_said_what_a_round_must_bring_and_what_others_report(plan_of, stud
         "title": "MTP",
         "targets": ["random-35b-a3b-mtp-q4"],
         "methods": [{"method": "mtp"}],
-        "gammas": [3, 62],  # of the latter nobody reports anything
+        "gammas": [3, 1, 62],  # of the last nobody reports anything
         "prompts": ["code"],
     }
     study["campaign"] |= {"models": "true_shape", "suites": ["mine"]}
-    [one] = (plan := plan_of(study)).needed
+    one, other = (plan := plan_of(study)).needed
+    assert (one.gamma, other.gamma) == (3, 1)
     assert one.tokens == passes_elsewhere()[4]
     shares = accepted_elsewhere(35.5e9, 2.95e9, "mtp", 3)
     assert one.reported == tuple(1 + 3 * share for share in shares)
@@ -224,3 +225,10 @@ def test_failed_blocks_and_others_are_counted(artefact):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     assert describe_missing() == ""
+
+
+def test_what_no_stage_has_decided_on_is_not_missing(campaign_of, study):
+    study["measurement"]["repeats"] = {"least": 1, "most": 6}
+    campaign = campaign_of(study)
+    texts = sum(TEXTS in name for name in campaign.blocks)
+    assert f"Not measured: {texts} of {texts} blocks" in Asked(campaign).progress.describe_missing()

@@ -26,25 +26,21 @@ def made(block):
     return made_record(block)
 
 
-def runs_of(made, arm="draft/g4", prompt="code"):
-    return [run for run in made["runs"] if f"/{arm}/{prompt}/" in run["run"]]
+def of_text(runs, arm="draft/g4"):
+    """Return the one of some runs or rows that is of an arm and the text."""
+    [found] = (run for run in runs if f"/{arm}/code/" in run["run"])
+    return found
 
 
 @pytest.fixture
 def row_of(made, block):
-    """Give the row of an arm and a prompt."""
-
-    def row(arm="draft/g4", prompt="code"):
-        [run] = runs_of(made, arm, prompt)
-        rows = rows_of_record(made, block, MADE_BY)
-        return next(row for row in rows if row["run"] == run["run"])
-
-    return row
+    """Give the row of an arm and the text."""
+    return lambda *arm: of_text(rows_of_record(made, block, MADE_BY), *arm)
 
 
 def test_a_row_has_what_happened_to_its_run_and_to_its_process(made, row_of):
     seen = {"reruns": 2, "disturbed_reason": "why", "steal_share": 0.25, "gpu_throttled": True}
-    runs_of(made)[0].update(seen)
+    of_text(made["runs"]).update(seen)
     row = row_of()
     assert {name: row[name] for name in seen} == seen
     assert (row["schedule"], row["iteration"]) == ("interleaved", 0)
@@ -55,7 +51,7 @@ def test_a_row_has_what_happened_to_its_run_and_to_its_process(made, row_of):
 
 
 def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_arm(made, row_of):
-    runs_of(made)[0]["verifications"] = [[1, 2, True], [1, 2, True], [2, 2, False]]
+    of_text(made["runs"])["verifications"] = [[1, 2, True], [1, 2, True], [2, 2, False]]
     made["arms"][1]["peak_rss_bytes"] = 13
     row = row_of()
     # The rate leaves out the first token, which the prompt gives.

@@ -321,7 +321,7 @@ def _answer(
         "answer": answer.value,
         "reason": reason,
         "controls": controls.value,
-        "settings": len(peers) - gone - counts[Status.IDLE],
+        "settings": len(usable) and len(peers) - gone - counts[Status.IDLE],
         "idle": counts[Status.IDLE],
         "excluded_settings": counts[Status.EXCLUDED],
         "lost_settings": counts[Status.LOST],
