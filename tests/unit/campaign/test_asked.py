@@ -216,6 +216,10 @@ def test_what_an_earlier_release_made_is_believed_until_something_else_is_asked(
     asked = Asked(load())
     assert not asked.is_new("model", "draft")
     assert asked.is_new("rendering")
+    program = measured.places.engine_file(measured.engine_id).with_name("model_passes")
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.touch()
+    assert asked.is_new("program", measured.engine_id)  # it times otherwise
     asked.begin()
     [written] = measured.places.models_folder.glob("asked/*")
     assert written.stat().st_mtime < measured.places.info("draft").stat().st_mtime

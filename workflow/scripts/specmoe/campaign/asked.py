@@ -266,13 +266,13 @@ class Asked:
     def is_new(self, what: str, of: str = "", file: Path | None = None) -> bool:
         """Return whether something else was asked before, or nothing; `file` is its file, if known.
 
-        What a release before 3.0.0 has made is believed: it did not write what was asked. Something
-        else, too, is another file in place of the user's, and in stages a record that lacks.
+        What a release before 3.0.0 has made is believed, as it did not write what was asked, but
+        for its program, which times otherwise. Something else, too, is another file in place of the
+        user's, and in stages a record that lacks.
         """
         file, places = file or self.file(what, of), self.places
         made = {
             **dict.fromkeys(["model", "info"], places.models_folder / f"{of}.json"),
-            "program": file.parents[1] / "model_passes",
             "machine": places.machine_file,
             "demonstration": places.trace_file,
             "study_rows": places.folder / "imported/runs.csv",
