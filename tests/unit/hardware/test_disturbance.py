@@ -102,6 +102,8 @@ def test_a_disturbed_run_is_measured_once_more_if_the_budget_allows_it(
 def test_a_budget_is_a_share_of_a_blocks_runs(share, runs, at_once, granted):
     budget = Budget(share, runs)
     assert sum(budget.take(at_once) for _ in range(runs)) == granted
+    left = [Budget(share, runs, drawn / 100 + 0.005).left for drawn in range(100)]
+    assert sum(left) == round(100 * (share or 0) * runs)  # on average it is that share
 
 
 PRESSURE = "com.apple.system.thermalpressurelevel"

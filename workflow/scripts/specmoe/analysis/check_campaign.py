@@ -155,9 +155,8 @@ def _texts_of_table(file: Path) -> Iterator[str]:
         raise SchemaError(f"{file}: {size.num_rows} rows and {sum(groups)} bytes; pack fewer")
     table = read_table(file)
     yield from table.column_names
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        kind = column.type
+    for name, kind, rows in zip(table.column_names, table.schema.types, table.columns, strict=True):
         if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
-            yield from filter(None, column.unique().to_pylist())
+            yield from filter(None, rows.unique().to_pylist())
         elif not pyarrow.types.is_primitive(getattr(kind, "value_type", kind)):
             raise SchemaError(f"{file}: column {name} is of type {kind}; take it out")

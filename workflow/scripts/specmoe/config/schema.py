@@ -200,10 +200,9 @@ class Measurement(Strict):
     model the most on the GPU (`--gpu-layers`); on a CPU its weights are read (`--load-mode none`),
     and caches have 8 bits if need be. What does not fit is refused. Models must be here"""
     reruns: NonNegativeFloat | None = 0.1
-    """share of a block's runs, rounded up, that are measured again, once each, because other load
-    disturbed them, by the rule in `hardware.disturbance`. What stays disturbed counts, unless it is
-    far beyond what is usual on that machine (`runs.schema.excluded`). null records the load and
-    judges no run"""
+    """share of runs that are measured again, once each, because other load disturbed them, by the
+    rule in `hardware.disturbance`. What stays disturbed counts, unless it is far beyond what is
+    usual on that machine (`runs.schema.excluded`). null records the load and judges no run"""
     time_limit_s: PositiveInt = 600
     """seconds after which loading a model, or a run, counts as hung; a change makes no result
     outdated"""

@@ -4,7 +4,6 @@ The rule is blind to speeds: it reads counters of the system as shares of the ti
 value that a system does not report is None. macOS was tested on written texts only.
 """
 
-import math
 import os
 import platform
 import re
@@ -82,10 +81,11 @@ class Watch(NamedTuple):
 class Budget:
     """How many runs of a block may be measured again because they were disturbed, once each."""
 
-    def __init__(self, share: float | None, runs: int):
-        """Give a share (`measurement.reruns`) of some runs, rounded up; None: none is judged."""
+    def __init__(self, share: float | None, runs: int, drawn: float = 0.0):
+        """Give a share of runs, rounded up if its rest is over `drawn`; None: none is judged."""
         self.judges = share is not None
-        self.left = math.ceil(round((share or 0) * runs, 6))
+        whole, rest = divmod(round((share or 0) * runs, 6), 1)
+        self.left = int(whole) + (rest > drawn)
 
     def take(self, runs: int) -> bool:
         """Take runs that are measured at once out of the budget; return whether any was left."""

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.config.block import Arm, Block, Protocol, Schedule
+from specmoe.config.block import Arm, Block, Protocol, Schedule, shuffle_key
 from specmoe.engine.job import Job, log_of_job
 from specmoe.engine.responses import tokens_per_second
 from specmoe.hardware.disturbance import Budget, busiest, snapshot
@@ -79,7 +79,9 @@ def measure_arms(block: Block, job: Job) -> dict[str, Any]:
     live: dict[Arm, LiveArm] = {}
     ended: list[LiveArm] = []
     runs: list[RunRecord] = []
-    budget = Budget(block.reruns, block.runs)
+    # A tenth of two runs is one of five blocks' runs: which blocks, their names draw.
+    drawn = int.from_bytes(shuffle_key(block.order_seed, f"{block.block}/reruns")[:8]) / 2**64
+    budget = Budget(block.reruns, block.runs, drawn)
     try:
         for turn in turns_of(block, together=schedule == Schedule.INTERLEAVED):
             for arm in live.keys() - turn.live:
