@@ -12,7 +12,8 @@ from ..small_campaign import run_campaign
 def staged(snakemake, built_from_source, module_folder):
     """A campaign in stages with a draft model that cannot pay and n-grams: first few minutes.
 
-    Returns its folder, what two calls printed, the second with more minutes, and what was kept.
+    Returns its folder, what two calls printed, the second with more minutes, and what was kept. A
+    third one has few minutes again.
     """
     config = built_from_source
     config["campaign"]["suites"] = ["S"]
@@ -30,7 +31,12 @@ def staged(snakemake, built_from_source, module_folder):
     first = run("runs")
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("store/**/*.jsonl")}
     config["measurement"]["minutes"] = 60
-    return folder, first, run("advise"), kept
+    second, stages = run("advise"), folder / "stages.json"
+    measured = json.loads(stages.read_text())["blocks"]
+    config["measurement"]["minutes"] = 0.001
+    run("runs")
+    assert json.loads(stages.read_text())["blocks"] == measured
+    return folder, first, second, kept
 
 
 def test_a_table_is_printed_after_each_stage_and_says_what_comes_next(staged):

@@ -174,7 +174,8 @@ def _apply_exclusions(
     same prompts are compared: they follow one another, those first that answer. One that is
     excluded keeps all its numbers.
     """
-    of_all, compared, rows = _by_setting(measured), dict[Any, pd.DataFrame](), []
+    of_all = {key_of(row): row for row in records(measured)}
+    compared, rows = dict[Any, pd.DataFrame](), []
 
     def claim(of: tuple[Any, pd.DataFrame]) -> tuple[int, ...]:
         (target, prompt_set), peers = of
@@ -191,7 +192,7 @@ def _apply_exclusions(
         runs = [*left.values()]
         prompts = set().union(*(its["prompt"] for its in runs))
         numbers = summarise(pd.concat(runs), SETTING, config.statistics) if runs else peers[:0]
-        of_left = _by_setting(numbers)
+        of_left = {key_of(row): row for row in records(numbers)}
         for key, pairs in settings.items():
             counted, its = members[key], left.get(key, members[key])
             lacking = prompts - {*its["prompt"]} if key in left else ()
@@ -407,10 +408,6 @@ def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | N
 
 def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:
     return list(settings[SETTING].itertuples(index=False, name=None))
-
-
-def _by_setting(settings: pd.DataFrame) -> dict[tuple[Any, ...], Record]:
-    return {key_of(row): row for row in records(settings)}
 
 
 def _known(

@@ -22,7 +22,6 @@ from specmoe.analysis.decision import Fate
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.campaign.progress import Progress
 from specmoe.config.block import Block
 from specmoe.config.matrix import PASSES_SHARE, TEXTS
 from specmoe.config.schema import Config
@@ -96,21 +95,25 @@ class Stages:
         return self._decide(most, "all repeats are measured")
 
     def _measure_repeat(self, repeat: int) -> bool:
-        """Measure the blocks of a repeat; return whether the minutes were enough for all."""
-        blocks = self.campaign.blocks.items()
+        """Measure the blocks of a repeat; return whether the minutes were enough for all.
+
+        What is measured already takes none.
+        """
+        blocks, asked = self.campaign.blocks.items(), Asked(self.campaign)
         names = (name for name, block in blocks if block.repeat == repeat and TEXTS not in name)
-        remaining = map(Progress(self.campaign).remaining, names)
-        due = [block for block in remaining if block and block.arms]
-        self.repeat_s = 0.0
+        due = [block for block in map(asked.progress.remaining, names) if block and block.arms]
+        self.repeat_s, enough = 0.0, True
         for number, block in enumerate(due):
-            expected = self.seconds(block)
-            if expected is not None and MARGIN * expected > self.left_s:
-                return False
+            name, expected = f"blocks/{block.block}", self.seconds(block)
+            late = expected is not None and MARGIN * expected > self.left_s
+            if late and asked.records.seconds(name, asked.block(block.block)) is None:
+                enough = False
+                continue
             known = sum(self.seconds(later) or 0.0 for later in due[number + 1 :])
             of_repeat = f"{number + 1} of {len(due)} blocks of repeat {repeat + 1}"
             about = f", about {duration(min(known, self.left_s))} left" if known else ""
             self.repeat_s += self._measure(block, f"{of_repeat}{about}")
-        return True
+        return enough
 
     def seconds(self, block: Block) -> float | None:
         """Return how long a block takes at the pace of its target's; None if it is not known."""
