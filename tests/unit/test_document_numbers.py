@@ -123,11 +123,17 @@ def test_every_number_of_a_document_comes_from_somewhere(table, root):
 
 
 @pytest.mark.parametrize(
-    ("campaign", "inflated", "gains"),
-    [("artefact", [1.0, 1.0, 1.3, 2.5], [8]), ("artefact-again", [0.8, 1.0, 1.4, 2.8], [16, 8, 4])],
+    ("campaign", "number", "always", "inflated", "gains"),
+    [
+        ("artefact", 14, [1.3, 2.5], [1.0, 1.0, 1.3, 2.5], [8]),
+        ("artefact-again", 18, [0.8, 2.8], [0.8, 1.0, 1.4, 2.8], [16, 8, 4]),
+    ],
 )
-def test_failed_decodes_inflate_a_speed(campaign, inflated, gains, analysed):
-    failing = pd.DataFrame(study_commands(analysed(campaign))["failing"])
+def test_failed_decodes_inflate_a_speed(campaign, number, always, inflated, gains, analysed):
+    commands = study_commands(analysed(campaign))
+    assert commands["inflated"] == pytest.approx(always, abs=0.05)
+    failing = pd.DataFrame(commands["failing"])
+    assert len(failing) == number
     own = failing["control"] == "self"  # the 8M drafts for itself too
     others = failing[~own]
     found = [*ends(failing.loc[own, "inflation"]), *ends(others["inflation"])]
@@ -135,6 +141,7 @@ def test_failed_decodes_inflate_a_speed(campaign, inflated, gains, analysed):
     assert [len(others), own[0]] == [12, False]
     gaining = others[others["speedup_low"] > 1]
     assert [*gaining["gamma"]] == gains and {*gaining["suite"]} == {"march_tools"}
+    assert campaign != "artefact" or gaining["speedup_low"].max() < 1.02
 
 
 def test_a_document_without_entries_has_no_number(table, root):

@@ -8,7 +8,8 @@ from ...simulated_speedups import WORLDS, World
 
 TESTED = [
     *("as usual", "noisy", "heavy tails", "blocks alike, 0.3", "drift of 5 %", "prompts in kinds"),
-    *("sessions as far apart as may be", "settings as far apart as may be", "1 setting"),
+    *("sessions of 3 %", "sessions as far apart as may be", "settings as far apart as may be"),
+    "1 setting",
 ]
 
 

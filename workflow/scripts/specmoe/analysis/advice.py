@@ -8,8 +8,8 @@ else that for these prompts. It is *on for looping text* if more of that setting
 
 Settings are compared only on the same prompts: those of their suite and target. The set of prompts
 that answers is the one with most whole texts, as people send texts, then the one with most prompts;
-of equal ones that with pairs that count. A setting that hardly drafts, or was beaten
-and measured no further (see `contenders`), is neither the fastest nor an obstacle to *off*.
+of equal ones that with pairs that count. A setting that hardly drafts, or was beaten and measured
+no further (see `contenders`), is neither the fastest nor an obstacle to *off*.
 
 What cannot be compared, because its pairs were lost to other load or excluded, is counted in the
 answer. The answer is *not known* where that is more than what is left: this is then a minority that

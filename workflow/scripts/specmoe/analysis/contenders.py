@@ -273,8 +273,8 @@ def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
     `left_s` is what measuring may still take, `paces` what a run of each target takes. One stays of
-    each target, and every paired one. A setting takes a run on WANTED_PROMPTS
-    at most, and a baseline beside each.
+    each target, and every paired one. A setting takes a run on WANTED_PROMPTS at most, and a
+    baseline beside each.
     """
 
     def expected(row: Mapping[str, Any]) -> float:

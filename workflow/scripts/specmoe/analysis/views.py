@@ -373,8 +373,8 @@ def study_commands(analysis: Analysis) -> dict[str, Any]:
     """Return what the study's commands report: settings by draft length, and failures by engine.
 
     `failing` are the settings in which decodes fail, fastest first, with the ratio of their speedup
-    to that of llama-server for the same models and draft length (inflation; null without one), and
-    `inflated` the ends of these where a decode fails in every run, or ().
+    to llama-server's for the same models and draft length (inflation; null without one), `inflated`
+    the ends of these where a decode fails in every run, or (); `controls_fail`: if a control does.
     """
     settings, key = analysis.settings, ["target", "draft", "gamma"]
     of_server = settings[settings["protocol"] == Protocol.PAIRED].drop_duplicates(key, keep=False)
@@ -389,6 +389,7 @@ def study_commands(analysis: Analysis) -> dict[str, Any]:
         "lengths": records(medians),
         "failures": settings.groupby("engine")["decode_failures"].sum(),
         "failing": records(beside.assign(inflation=inflation)),
+        "controls_fail": not is_no_control(failing).all(),
     }
 
 

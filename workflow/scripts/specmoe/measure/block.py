@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.config.block import Arm, Block, Protocol, Schedule, shuffle_key
+from specmoe.config.block import Arm, Block, Protocol, Schedule
 from specmoe.engine.job import Job, log_of_job
 from specmoe.engine.responses import tokens_per_second
 from specmoe.hardware.disturbance import Budget, busiest, snapshot
@@ -80,8 +80,7 @@ def measure_arms(block: Block, job: Job) -> dict[str, Any]:
     ended: list[LiveArm] = []
     runs: list[RunRecord] = []
     # A tenth of two runs is one of five blocks' runs: which blocks, their names draw.
-    drawn = int.from_bytes(shuffle_key(block.order_seed, f"{block.block}/reruns")[:8]) / 2**64
-    budget = Budget(block.reruns, block.runs, drawn)
+    budget = Budget(block.reruns, block.runs, int.from_bytes(block.drawn("reruns")[:8]) / 2**64)
     try:
         for turn in turns_of(block, together=schedule == Schedule.INTERLEAVED):
             for arm in live.keys() - turn.live:
